@@ -1,0 +1,144 @@
+/**
+ * Every limit of Headfast, in one file. The unit is in the name; the reason stands beside it.
+ * The relations between limits are asserted when the module is loaded.
+ */
+import assert from "node:assert/strict";
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+export const limits = {
+  // ── ids and input ────────────────────────────────────────────────────────────────────────────
+  /** A session id, turn id or user id, in UTF-8 bytes: platforms compose ids, none comes near this. */
+  idBytesMax: 4 * KiB,
+  /** A bot's name: it stands in metrics labels and file names. */
+  botNameBytesMax: 128,
+  /** One input: far above what a person types, far below the 16 MB of a MongoDB document. */
+  inputBytesMax: 1 * MiB,
+  /** A user's display name. */
+  userNameBytesMax: 1 * KiB,
+  /** A host's note. */
+  noteBytesMax: 16 * KiB,
+  /** Notes told in one turn; the rest waits for the next. */
+  notesToldMax: 50,
+  /** Input carried inside a queue job; a larger one is read from MongoDB. Keeps Redis small. */
+  inlineInputBytesMax: 4 * KiB,
+
+  // ── the prefix ───────────────────────────────────────────────────────────────────────────────
+  /** PERSONA.md's body: a prompt, not a library. */
+  personaBytesMax: 64 * KiB,
+  /** PERSONA.md with its front matter: read whole, so bounded before it is read. */
+  personaFileBytesMax: 128 * KiB,
+  /** One tool's description and schema as text. */
+  toolBytesMax: 64 * KiB,
+  /** Tools of one bot: providers refuse more. */
+  toolsMax: 128,
+
+  // ── a turn ───────────────────────────────────────────────────────────────────────────────────
+  /** Model calls in one turn: an endless tool loop ends as a dead letter. */
+  stepsMax: 100,
+  /** Tool calls asked for in one reply. */
+  toolCallsPerStepMax: 64,
+  /** A tool's result as told to the model. */
+  toolResultBytesMax: 64 * KiB,
+  /** A tool's arguments as sent by the model. */
+  toolArgumentsBytesMax: 1 * MiB,
+  /** What one model call may answer: keeps a step's document far from 16 MB. */
+  replyBytesMax: 2 * MiB,
+  /** Tries of one generation before the turn is dead. */
+  attemptsMax: 3,
+  /** Attempts kept with the turn. */
+  attemptsKeptMax: 10,
+  /** An error's message and stack as kept with an attempt or a letter. */
+  errorBytesMax: 8 * KiB,
+  /** Crashes charged to one generation before it is dead (I12). */
+  crashesMax: 5,
+  /** First back-off after a failed attempt; doubles up to `backoffMsMax`. */
+  backoffMsMin: 1_000,
+  backoffMsMax: 60_000,
+  /** The longest wait that a provider's "later" may impose before it is asked again. */
+  laterMsMax: 15 * 60_000,
+  /** The wait where the provider said "later" without saying when. */
+  laterMsDefault: 5_000,
+  /** How long one model call may take. */
+  modelCallMsMax: 10 * 60_000,
+  /** How long one tool may run. */
+  toolMsMax: 120_000,
+  /** Paths that the tools of one turn may write. */
+  pathsWrittenMax: 2_000,
+
+  // ── an activation ────────────────────────────────────────────────────────────────────────────
+  /** Turns after which an activation yields to other sessions. */
+  turnsPerActivationMax: 64,
+  /** Time after which an activation yields to other sessions. */
+  activationMsMax: 10_000,
+  /** Heads read from the turn queue at once. */
+  peekMax: 16,
+  /** Wait before an activation is tried again when MongoDB or Redis did not answer. */
+  outageMsMin: 500,
+  outageMsMax: 5_000,
+  /** Wait before a session of a bot that this worker does not serve is offered again. */
+  unservedMs: 5_000,
+  /** Tries of one guarded write that keeps losing a race before the activation starts over. */
+  raceTriesMax: 64,
+  /** Warm copies kept by one worker, in bytes of conversation. */
+  warmBytesMax: 256 * MiB,
+  /** Entries of a log read at once. */
+  logBatchMax: 200,
+
+  // ── memory ───────────────────────────────────────────────────────────────────────────────────
+  /** A notice names this many paths and counts the rest (I7). */
+  noticePathsMax: 30,
+  /** A notice in UTF-8 bytes (I7). */
+  noticeBytesMax: 4 * KiB,
+  /** How long one git command may take. */
+  gitMsMax: 60_000,
+  /** What one git command may print. 200,000 paths of 200 bytes fit. */
+  gitOutputBytesMax: 64 * MiB,
+  /** Files of one Memory Repository. */
+  manifestPathsMax: 200_000,
+  /** A file that a tool reads or writes whole. */
+  toolFileBytesMax: 1 * MiB,
+  /** Lines or paths that one tool call returns. */
+  toolLinesMax: 2_000,
+
+  // ── queues ───────────────────────────────────────────────────────────────────────────────────
+  /** How long a send waits for Redis before it is acknowledged without (I13). */
+  redisSendMsMax: 250,
+  /** Job lock of an activation; with the stall check it bounds the takeover after a kill. */
+  lockMs: 12_000,
+  stalledCheckMs: 4_000,
+  /** A lease not renewed this long before its end is taken for lost. */
+  leaseMarginMs: 2_000,
+  /** The clock of a worker may differ from Redis by this much at start. */
+  clockSkewMsMax: 5_000,
+  /** How often the reconciler compares MongoDB with Redis. */
+  reconcileMs: 10_000,
+  /** Marks of finished turns are flushed this often or at this many. */
+  flushMs: 2_000,
+  flushMax: 500,
+  /** Open turns that one pass of the reconciler looks at before it starts the next page. */
+  reconcilePageMax: 500,
+  /** A stall seen this soon after a Redis restart is not charged as a crash. */
+  restartGraceMs: 30_000,
+  /** How long a worker waits on SIGTERM for what runs. */
+  drainMs: 20_000,
+  /** A session active within this time is live. */
+  liveMs: 24 * 60 * 60_000,
+  /** Live sessions told at once by one observation. */
+  liveSessionsMax: 1_000,
+  /** A running turn says so this often. */
+  heartbeatMs: 4_000,
+  /** `wait` reads MongoDB again this often, whatever events say. */
+  waitPollMs: 10_000,
+  /** Rows of one listing. */
+  listMax: 1_000,
+} as const;
+
+assert(limits.noticeBytesMax < limits.toolResultBytesMax);
+assert(limits.personaBytesMax <= limits.personaFileBytesMax);
+assert(limits.inlineInputBytesMax < limits.inputBytesMax);
+assert(limits.lockMs + limits.stalledCheckMs <= 16_000, "takeover stays within 20 s");
+assert(limits.leaseMarginMs * 2 < limits.lockMs);
+assert(limits.inputBytesMax + limits.replyBytesMax + limits.toolCallsPerStepMax * limits.toolResultBytesMax < 15 * MiB, "a step fits in one document");
+assert(limits.backoffMsMin < limits.backoffMsMax && limits.outageMsMin < limits.outageMsMax);

@@ -167,6 +167,15 @@ export interface Store {
   close(): Promise<void>;
 }
 
+/** What every operation on turns and logs needs. */
+export interface Ledger {
+  store: Store;
+  system: System;
+  /** This process, as entries and attempts name it. */
+  worker: string;
+  shardOf(session: SessionId): number;
+}
+
 // ── Redis: what is still to be done ────────────────────────────────────────────────────────────────
 
 /** A turn as it lies in the turn queue: a hint and a cache, never the order. */
@@ -210,6 +219,8 @@ export interface Lease {
   signal: AbortSignal;
   /** How often this activation was taken over from a holder that vanished. `excused`: a Redis restart explains it. */
   stall: StallSeen & { excused: boolean };
+  /** The first stay of this activation: no back-off, takeover or delay came before. */
+  fresh: boolean;
 }
 
 export type ActivationHandler = (lease: Lease) => Promise<ActivationEnd>;

@@ -1,0 +1,52 @@
+// docker compose with this repository's file, when its plugin and an engine answer.
+import { access } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import type { Found, Refusal } from "./order.ts";
+import { freePort, run, startGuarded, which } from "./process.ts";
+
+const file = fileURLToPath(new URL("../docker-compose.yml", import.meta.url));
+const probeMs = 5_000;
+
+/**
+ * One service of the compose file, run in the foreground under a project name of our own, so that it ends with us. Its port on this machine is handed to the
+ * file as HEADFAST_<SERVICE>_PORT, and read back from docker, in case the file has one of its own.
+ */
+export async function composeServer(service: "redis" | "mongo", innerPort: number, log: (line: string) => void): Promise<Found | Refusal> {
+  const unusable = await whyUnusable();
+  if (unusable) return { reason: unusable };
+  log(`starting ${service} with docker compose (its image is pulled the first time)…`);
+  const compose = ["docker", "compose", "-f", file, "-p", `headfast-${service}-${process.pid}`];
+  const env = { ...process.env, [`HEADFAST_${service.toUpperCase()}_PORT`]: String(await freePort()) };
+  const server = await startGuarded([...compose, "up", "--no-color", service], {
+    ready: service === "redis" ? /Ready to accept connections/ : /Waiting for connections/,
+    readyMs: 600_000,
+    env,
+  });
+  const stop = async () => {
+    await server.stop();
+    await run([...compose, "down", "--volumes"], { timeLimitMs: 60_000 });
+  };
+  const { code, output } = await run([...compose, "port", service, String(innerPort)], { timeLimitMs: probeMs });
+  const port = /:(\d+)\s*$/.exec(output)?.[1];
+  if (code !== 0 || !port) {
+    await stop();
+    return { reason: `"docker compose port" gave no port: ${output.trim()}` };
+  }
+  return { url: `${service === "redis" ? "redis" : "mongodb"}://127.0.0.1:${port}`, origin: "docker compose", started: true, stop };
+}
+
+async function whyUnusable(): Promise<string | undefined> {
+  if (!(await which("docker"))) return "no docker on the PATH";
+  const hasFile = await access(file).then(
+    () => true,
+    () => false,
+  );
+  if (!hasFile) return "this repository has no docker-compose.yml";
+  const [plugin, engine] = await Promise.all([
+    run(["docker", "compose", "version"], { timeLimitMs: probeMs }),
+    run(["docker", "info", "--format", "{{.ServerVersion}}"], { timeLimitMs: probeMs }),
+  ]);
+  if (plugin.code !== 0) return "docker has no compose plugin";
+  if (engine.code !== 0) return "no docker engine answers";
+  return undefined;
+}

@@ -102,6 +102,22 @@ export const limits = {
   /** Lines or paths that one tool call returns. */
   toolLinesMax: 2_000,
 
+  // ── the store ────────────────────────────────────────────────────────────────────────────────
+  /** How long a call waits for a primary: an election takes less, a lost server must not hold a host for long. */
+  storeSelectMsMax: 5_000,
+  storeConnectMsMax: 5_000,
+  /** How long a call waits for a free connection of the pool. */
+  storeQueueMsMax: 5_000,
+  storePoolMax: 50,
+  /** How long a write waits for its majority before it counts as not answered. */
+  storeMajorityMsMax: 10_000,
+  /** A connection that says nothing for so long is dead: above any wait for a majority, and the build of an index. */
+  storeSocketMsMax: 60_000,
+  /** Pause before a write is tried again whose collision vanished: a fail-over is under way. */
+  storePauseMs: 20,
+  /** Paths of a manifest in one document: at 200 bytes each far below 16 MB, uncompressed too. */
+  statePathsPerDocument: 20_000,
+
   // ── queues ───────────────────────────────────────────────────────────────────────────────────
   /** How long a send waits for Redis before it is acknowledged without (I13). */
   redisSendMsMax: 250,
@@ -142,3 +158,4 @@ assert(limits.lockMs + limits.stalledCheckMs <= 16_000, "takeover stays within 2
 assert(limits.leaseMarginMs * 2 < limits.lockMs);
 assert(limits.inputBytesMax + limits.replyBytesMax + limits.toolCallsPerStepMax * limits.toolResultBytesMax < 15 * MiB, "a step fits in one document");
 assert(limits.backoffMsMin < limits.backoffMsMax && limits.outageMsMin < limits.outageMsMax);
+assert(limits.storeMajorityMsMax < limits.storeSocketMsMax);

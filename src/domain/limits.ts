@@ -43,6 +43,8 @@ export const limits = {
   toolResultBytesMax: 64 * KiB,
   /** A tool's arguments as sent by the model. */
   toolArgumentsBytesMax: 1 * MiB,
+  /** How deeply a tool's arguments may nest to be replayed: a provider that refuses them would refuse the session for ever. */
+  toolArgumentsDepthMax: 100,
   /** What one model call may answer: keeps a step's document far from 16 MB. */
   replyBytesMax: 2 * MiB,
   /** Tries of one generation before the turn is dead. */

@@ -93,6 +93,8 @@ export const limits = {
   noticePathsMax: 30,
   /** A notice in UTF-8 bytes (I7). */
   noticeBytesMax: 4 * KiB,
+  /** One path or branch name in a notice; a longer one is cut. A rename with its two names fits several times. */
+  noticeNameBytesMax: 512,
   /** How long one git command may take. */
   gitMsMax: 60_000,
   /** What one git command may print. 200,000 paths of 200 bytes fit. */
@@ -115,6 +117,8 @@ export const limits = {
   storeMajorityMsMax: 10_000,
   /** A connection that says nothing for so long is dead: above any wait for a majority, and the build of an index. */
   storeSocketMsMax: 60_000,
+  /** MongoDB's own limit of one document. */
+  documentBytesMax: 16 * MiB,
   /** Pause before a write is tried again whose collision vanished: a fail-over is under way. */
   storePauseMs: 20,
   /** Paths of a manifest in one document: at 200 bytes each far below 16 MB, uncompressed too. */
@@ -154,6 +158,7 @@ export const limits = {
 } as const;
 
 assert(limits.noticeBytesMax < limits.toolResultBytesMax);
+assert(limits.noticeNameBytesMax * 5 < limits.noticeBytesMax, "a branch line and a rename fit in one notice");
 assert(limits.personaBytesMax <= limits.personaFileBytesMax);
 assert(limits.inlineInputBytesMax < limits.inputBytesMax);
 assert(limits.lockMs + limits.stalledCheckMs <= 16_000, "takeover stays within 20 s");

@@ -86,7 +86,7 @@ export function freshTurn({ system, shardOf }: Ledger, request: TurnRequest, gen
     stallSeen: null,
     startMark: null,
     cancelMark: null,
-    open: markAt(shardOf(request.session), now),
+    open: uniqueMark(shardOf(request.session), system),
     outcome: null,
     outcomeSeq: null,
     letter: null,
@@ -96,6 +96,11 @@ export function freshTurn({ system, shardOf }: Ledger, request: TurnRequest, gen
 /** `shard:time`, so that a range of the text is one shard in order of time. */
 export function markAt(shard: number, milliseconds: number): string {
   return `${String(shard).padStart(5, "0")}:${String(milliseconds).padStart(15, "0")}`;
+}
+
+/** A mark that no other turn has: a cursor behind it leaves nothing out. */
+export function uniqueMark(shard: number, system: System): string {
+  return `${markAt(shard, system.now())}:${system.id().slice(0, 8)}`;
 }
 
 export type Accepted = { turn: Turn; duplicate: boolean };

@@ -144,9 +144,11 @@ export interface PartsStore {
 }
 
 export interface JournalStore {
-  /** Unique: (session, callId, path). */
+  /** Unique: (session, callId, index). */
   insert(intent: WriteIntent): Promise<Inserted>;
-  get(session: SessionId, callId: string, path: string): Promise<WriteIntent | undefined>;
+  get(session: SessionId, callId: string, index: number): Promise<WriteIntent | undefined>;
+  /** All intents of one call, by index. */
+  ofCall(session: SessionId, callId: string): Promise<WriteIntent[]>;
 }
 
 export interface SettingsStore {

@@ -224,6 +224,8 @@ export interface WriteIntent {
   session: SessionId;
   /** Stable identity of the call: the same after a crash. */
   callId: string;
+  /** The call's n-th write, from 0. */
+  index: number;
   path: string;
   before: string | null;
   after: string | null;

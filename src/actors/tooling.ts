@@ -1,0 +1,166 @@
+/**
+ * Running the tool calls of a recorded step. A tool runs at least once, only after the step that asks for it has its
+ * majority, and only while the lease stands (rule 10). Whatever goes wrong inside becomes an error result: the model,
+ * not the turn, deals with it. Writes are journalled before a file is touched.
+ */
+import { createHash } from "node:crypto";
+import { asHeadfastError, HeadfastError } from "../domain/errors.ts";
+import { limits } from "../domain/limits.ts";
+import type { Message, ToolCall, ToolResult } from "../domain/messages.ts";
+import { mergeWrote } from "../domain/net-change.ts";
+import type { Bot, Ledger, MemoryRepository, ToolContext, ToolMemory, ToolSpec } from "../domain/ports.ts";
+import type { Turn, WriteIntent, Wrote } from "../domain/records.ts";
+import { recordVersion } from "../domain/records.ts";
+import { withTimeout } from "./timeout.ts";
+
+export interface ToolRun {
+  ledger: Ledger;
+  bot: Bot;
+  /** What the prefix was frozen with. */
+  frozen: ReadonlySet<string>;
+  turn: Turn;
+  step: number;
+  signal: AbortSignal;
+  onCall(type: "tool.started" | "tool.finished", call: ToolCall, data: Record<string, unknown>): void;
+}
+
+/** Runs the calls in the order they stand in. Resolves with their results and what they wrote. */
+export async function runTools(run: ToolRun, calls: readonly ToolCall[]): Promise<{ message: Message; wrote: Wrote[] }> {
+  const results: ToolResult[] = [];
+  let wrote: Wrote[] = [];
+  for (const [index, call] of calls.entries()) {
+    run.signal.throwIfAborted();
+    run.onCall("tool.started", call, { tool: call.name });
+    const memory = new CallMemory(run, callIdOf(run, index));
+    const result = await runOne(run, call, memory);
+    wrote = mergeWrote(wrote, memory.wrote);
+    run.signal.throwIfAborted();
+    run.onCall("tool.finished", call, { tool: call.name, is_error: result.isError });
+    results.push(result);
+  }
+  return { message: { role: "tool", results }, wrote };
+}
+
+/** Stable across crashes and workers, and different for every call of a session. */
+export function callIdOf({ turn, step }: Pick<ToolRun, "turn" | "step">, index: number): string {
+  const identity = JSON.stringify([turn.session, turn.turnId, turn.generation, step, index]);
+  return `call_${createHash("sha256").update(identity).digest("hex").slice(0, 32)}`;
+}
+
+async function runOne(run: ToolRun, call: ToolCall, memory: CallMemory): Promise<ToolResult> {
+  try {
+    const text = await callTool(run, call, memory);
+    return { id: call.id, text: bounded(text), isError: false };
+  } catch (error) {
+    if (run.signal.aborted) throw run.signal.reason;
+    const ours = asHeadfastError(error);
+    if (ours.code === "store_unavailable") throw ours; // an outage is not the tool's failure (I12)
+    return { id: call.id, text: bounded(ours.message || "the tool failed"), isError: true };
+  }
+}
+
+async function callTool(run: ToolRun, call: ToolCall, memory: CallMemory): Promise<string> {
+  const tool = run.bot.tools.find((known) => known.name === call.name);
+  if (!run.frozen.has(call.name)) throw new HeadfastError("tool_failed", `there is no tool ${JSON.stringify(call.name)}`);
+  if (tool === undefined) throw new HeadfastError("tool_failed", `the tool ${JSON.stringify(call.name)} is not available any more`);
+  const context: ToolContext = {
+    signal: run.signal,
+    callId: memory.callId,
+    session: run.turn.session,
+    turnId: run.turn.turnId,
+    bot: run.bot.name,
+    ...(run.turn.user === undefined ? {} : { user: run.turn.user }),
+    ...(run.bot.memory === null ? {} : { memory }),
+  };
+  const args = parseArguments(call);
+  return withTimeout(run.ledger.system, limits.toolMsMax, run.signal, (signal) => tool.run(args, { ...context, signal }), () => new HeadfastError("tool_failed", `the tool did not finish within ${limits.toolMsMax} ms`));
+}
+
+function parseArguments(call: ToolCall): unknown {
+  if (Buffer.byteLength(call.arguments) > limits.toolArgumentsBytesMax) throw new HeadfastError("tool_failed", `the arguments exceed ${limits.toolArgumentsBytesMax} bytes`);
+  try {
+    return call.arguments.trim() === "" ? {} : (JSON.parse(call.arguments) as unknown);
+  } catch (error) {
+    throw new HeadfastError("tool_failed", "the arguments are not valid JSON", { cause: error });
+  }
+}
+
+/** Well-formed, not empty, within `limits.toolResultBytesMax`, cut at a character. */
+function bounded(text: unknown): string {
+  const whole = (typeof text === "string" ? text : JSON.stringify(text ?? null)).toWellFormed();
+  const bytes = Buffer.from(whole);
+  if (bytes.length <= limits.toolResultBytesMax) return whole === "" ? "(no output)" : whole;
+  let end = limits.toolResultBytesMax - 100;
+  while (((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return `${bytes.subarray(0, end).toString("utf8")}\n(cut: ${bytes.length - end} of ${bytes.length} bytes left out)`;
+}
+
+/** One call's access to the Memory Repository: reads as they are, writes journalled and remembered. */
+class CallMemory implements ToolMemory {
+  readonly callId: string;
+  wrote: Wrote[] = [];
+  #writes = 0;
+  readonly #run: ToolRun;
+
+  constructor(run: ToolRun, callId: string) {
+    this.#run = run;
+    this.callId = callId;
+  }
+
+  get #memory(): MemoryRepository {
+    const { memory } = this.#run.bot;
+    if (memory === null) throw new HeadfastError("tool_failed", "the bot has no Memory Repository");
+    return memory;
+  }
+
+  get files(): ToolMemory["files"] {
+    return this.#memory.files;
+  }
+
+  async write(path: string, bytes: Uint8Array): Promise<void> {
+    if (this.#writes >= limits.pathsWrittenMax) throw new HeadfastError("tool_failed", `one call may write ${limits.pathsWrittenMax} times`);
+    const now = await this.#memory.blobNow(path);
+    const after = await this.#memory.blobOf(path, bytes);
+    const intent = await this.#intend(path, now, after);
+    const accepted = intent.before === intent.after ? [intent.after] : [intent.after, intent.before];
+    if (now === after && intent.after === after && intent.path === path) {
+      this.#remember(path, [after]); // done before a crash, or nothing to change
+      return;
+    }
+    if (now !== intent.before || intent.after !== after || intent.path !== path) {
+      this.#remember(intent.path, accepted);
+      throw new HeadfastError("tool_failed", `${path} was changed by somebody else while this call was interrupted; read it again`);
+    }
+    this.#run.signal.throwIfAborted();
+    this.#remember(path, accepted); // from here on either may be found, and both are the bot's
+    await this.#memory.files.write(path, bytes);
+    this.#remember(path, [after]);
+  }
+
+  /** The first intent of this write stands: a repeat after a crash finds it. */
+  async #intend(path: string, before: string | null, after: string): Promise<WriteIntent> {
+    const { turn, ledger } = this.#run;
+    const intent: WriteIntent = { v: recordVersion, session: turn.session, callId: this.callId, index: this.#writes, path, before, after };
+    this.#writes += 1;
+    if ((await ledger.store.journal.insert(intent)) === "inserted") return intent;
+    return (await ledger.store.journal.get(turn.session, this.callId, intent.index)) ?? intent;
+  }
+
+  #remember(path: string, blobs: (string | null)[]): void {
+    this.wrote = [...this.wrote.filter((write) => write.path !== path), { path, blobs }];
+  }
+}
+
+/** What the writes of an interrupted step may have left behind, for a turn that is closed without running it again. */
+export async function journalledWrites(ledger: Ledger, turn: Turn, step: number, calls: readonly ToolCall[]): Promise<Wrote[]> {
+  let wrote: Wrote[] = [];
+  for (const index of calls.keys()) {
+    const intents = await ledger.store.journal.ofCall(turn.session, callIdOf({ turn, step }, index));
+    wrote = mergeWrote(wrote, intents.map(({ path, before, after }) => ({ path, blobs: [after, before] })));
+  }
+  return wrote;
+}
+
+export function toolNames(tools: readonly ToolSpec[]): Set<string> {
+  return new Set(tools.map((tool) => tool.name));
+}

@@ -1,0 +1,397 @@
+/**
+ * One turn of one session, from its first assembly to its outcome. The session actor owns the states; this owns the
+ * steps. Everything that the turn leaves behind is an entry of the log: a step after the provider accepted its call, and
+ * exactly one outcome (I4).
+ */
+import { uniqueMark } from "../domain/acceptance.ts";
+import { hasOutcome, parkedAt, unparked, withOutcome } from "../domain/checkpoint.ts";
+import { buildEntry, type Draft } from "../domain/entry.ts";
+import { asHeadfastError, type Cause, causeOf, HeadfastError } from "../domain/errors.ts";
+import { limits } from "../domain/limits.ts";
+import { insertEntry } from "../domain/log.ts";
+import type { AssistantMessage, Message, ToolCall } from "../domain/messages.ts";
+import { mergeWrote } from "../domain/net-change.ts";
+import { cancelDraft } from "../domain/operations.ts";
+import type { Bot, Lease, ModelReply, TurnEvent } from "../domain/ports.ts";
+import { guard, type Prefix, toolsFrom } from "../domain/prefix.ts";
+import type { CancelReason, Checkpoint, Entry, Heard, Outcome, Turn, Wrote } from "../domain/records.ts";
+import { ensurePrefix, OwnerChanged } from "./assembly.ts";
+import type { Conversation } from "./conversation.ts";
+import { type Gathered, gather } from "./gathering.ts";
+import type { Ran, State } from "./session-actor.ts";
+import { Suspicion } from "./suspicion.ts";
+import { withTimeout } from "./timeout.ts";
+import { journalledWrites, runTools, toolNames } from "./tooling.ts";
+import type { SessionWorld } from "./world.ts";
+
+/** What one step appends before the model is called, and what the session has heard and written once it stands. */
+interface Appended {
+  messages: Message[];
+  heard: Heard | null;
+  wrote: Wrote[];
+  notesTold: number;
+  notice: string | null;
+  notes: number[];
+}
+
+/** The turn was ended, or the session moved, while a call was in flight: its answer is dropped. */
+class Overtaken extends Error {}
+
+export class TurnRunner {
+  readonly #world: SessionWorld;
+  readonly #lease: Lease;
+  readonly #conversation: Conversation;
+  readonly #bot: Bot;
+  readonly #enter: (state: State) => void;
+  readonly #overtaken = new AbortController();
+  readonly #signal: AbortSignal;
+  readonly #startedAt: string;
+  #turn: Turn;
+
+  constructor(world: SessionWorld, lease: Lease, conversation: Conversation, bot: Bot, turn: Turn, enter: (state: State) => void) {
+    this.#world = world;
+    this.#lease = lease;
+    this.#conversation = conversation;
+    this.#bot = bot;
+    this.#turn = turn;
+    this.#enter = enter;
+    this.#signal = AbortSignal.any([lease.signal, this.#overtaken.signal]);
+    this.#startedAt = new Date(world.ledger.system.now()).toISOString();
+  }
+
+  /** `charge`: this is the first head of the stay, so a takeover counts against it (rule 13). */
+  async run(charge: boolean): Promise<Ran> {
+    const early = this.#early();
+    if (early !== null) return early;
+    const suspicion = new Suspicion(this.#world, this.#lease);
+    const held = await suspicion.admit(this.#turn, charge);
+    if (held.kind === "delay") return held;
+    if (held.kind === "dead") return this.#close(this.#deadDraft(held.cause));
+    try {
+      return await this.#attempt();
+    } catch (error) {
+      return await this.#failed(error);
+    } finally {
+      await suspicion.release(this.#turn);
+    }
+  }
+
+  /** A signal came: somebody else may have ended this turn or taken the session. Reads, and aborts only if so. */
+  lookForEnd(): void {
+    void this.#endSeen().then(
+      (seen) => seen && this.#overtaken.abort(new Overtaken()),
+      (error: unknown) => this.#world.log.debug({ session: this.#turn.session, error: String(error) }, "a signal could not be followed; the log decides at the next insert"),
+    );
+  }
+
+  async #endSeen(): Promise<boolean> {
+    const { store } = this.#world.ledger;
+    const [behind, document] = await Promise.all([store.log.read(this.#turn.session, this.#conversation.tail.seq + 1, limits.logBatchMax), store.turns.byNumber(this.#turn.session, this.#turn.number)]);
+    return document?.cancelMark != null || behind.some((entry) => this.#concerns(entry));
+  }
+
+  #early(): Ran | null {
+    const { dueAt } = this.#turn;
+    const rest = dueAt === null ? 0 : dueAt - this.#world.queues.now(); // rule 15
+    return rest > 0 ? { kind: "delay", ms: rest, reason: "not due yet" } : null;
+  }
+
+  // ── the steps ──────────────────────────────────────────────────────────────────────────────────
+
+  async #attempt(): Promise<Ran> {
+    this.#enter({ at: "assembling", turn: this.#turn.number });
+    const beating = this.#startHeartbeat();
+    try {
+      const prefix = await ensurePrefix(this.#world, this.#conversation, this.#bot);
+      if (this.#conversation.broken !== null) throw this.#conversation.broken;
+      return await this.#steps(prefix);
+    } finally {
+      beating.abort();
+    }
+  }
+
+  async #steps(prefix: Prefix): Promise<Ran> {
+    let step = this.#conversation.checkpoint.open?.steps ?? 0;
+    if (step > 0 && (await this.#cancelAsked()) !== null) return this.#cancel();
+    let appended = step === 0 ? await this.#begin() : await this.#useTools(step);
+    for (;;) {
+      step += 1;
+      if (step > limits.stepsMax) throw new HeadfastError("steps_exceeded", `the turn took more than ${limits.stepsMax} model calls`);
+      this.#enter({ at: "calling", turn: this.#turn.number, step });
+      const rendered = appended.messages.map((message) => this.#bot.model.dialect.renderMessage(message));
+      const reply = await this.#call(prefix, rendered, step);
+      // With steps recorded a cancel is a mark, and the holder obeys it before its next insert (rule 7).
+      if (step > 1 && (await this.#cancelAsked()) !== null) return this.#cancel(appended.wrote);
+      const done = reply.message.toolCalls.length === 0;
+      const stands = await this.#append(() => this.#stepDraft(prefix, appended, rendered, reply, step, done));
+      if (!stands) return "again";
+      this.#told(appended);
+      if (done) return this.#ended("done", { text: reply.message.text });
+      appended = await this.#useTools(step);
+    }
+  }
+
+  async #begin(): Promise<Appended> {
+    this.#emit("turn.started", { worker: this.#world.ledger.worker });
+    const gathered: Gathered = await gather(this.#world, this.#conversation, this.#bot, this.#turn);
+    return { ...gathered, messages: [...this.#closers(), gathered.message] };
+  }
+
+  /** A turn that ended with open tool calls is closed by an error result for each, in the next step (from the log). */
+  #closers(): Message[] {
+    const { last } = this.#conversation;
+    if (last?.role !== "assistant" || last.toolCalls.length === 0) return [];
+    return [{ role: "tool", results: last.toolCalls.map((call) => ({ id: call.id, text: "not run: the turn ended before", isError: true })) }];
+  }
+
+  async #useTools(step: number): Promise<Appended> {
+    const { checkpoint, last, pending } = this.#conversation;
+    const kept = { heard: checkpoint.heard, notesTold: checkpoint.notesTold, notice: null, notes: [] };
+    if (pending?.number === this.#turn.number && pending.step === step) return { ...kept, messages: pending.messages, wrote: mergeWrote(checkpoint.wrote, pending.wrote) };
+    this.#enter({ at: "tooling", turn: this.#turn.number, step });
+    const calls = openCalls(last);
+    const { message, wrote } = await runTools(
+      {
+        ledger: this.#world.ledger,
+        bot: this.#bot,
+        frozen: await this.#frozenTools(),
+        turn: this.#turn,
+        step,
+        signal: this.#signal,
+        onCall: (type, _call, data) => this.#emit(type, data),
+      },
+      calls,
+    );
+    this.#conversation.pending = { number: this.#turn.number, step, messages: [message], wrote };
+    return { ...kept, messages: [message], wrote: mergeWrote(checkpoint.wrote, wrote) };
+  }
+
+  async #frozenTools(): Promise<Set<string>> {
+    const text = this.#world.parts.get(this.#conversation.owner.toolsSha256 ?? "") ?? (await this.#world.ledger.store.parts.get(this.#conversation.owner.toolsSha256 ?? ""));
+    return toolNames(toolsFrom(text ?? "[]"));
+  }
+
+  async #call(prefix: Prefix, rendered: readonly string[], step: number): Promise<ModelReply> {
+    const { model } = this.#bot;
+    const { dialect } = model;
+    const messages = this.#conversation.rendered;
+    const { body, cuts } = dialect.renderBody(prefix.text, [...messages, ...rendered], { model: model.name, maxTokens: model.maxTokens, settled: messages.length });
+    guard({ prefix: prefix.text, messages: messages.join(dialect.separator) }, rendered, dialect.separator, body, cuts); // I2: the bytes that go out
+    this.#signal.throwIfAborted();
+    const { session, turnId, traceparent } = this.#turn;
+    const onDelta = (text: string): void => this.#emit("message.delta", { text });
+    const call = (signal: AbortSignal): Promise<ModelReply> => model.call({ body, session, turnId, step, signal, ...(traceparent && { traceparent }), onDelta });
+    const late = (): HeadfastError => new HeadfastError("model_timeout", `the model did not answer within ${limits.modelCallMsMax} ms`);
+    const reply = await this.#world.gate.pass(model.limitKey, () => withTimeout(this.#world.ledger.system, limits.modelCallMsMax, this.#signal, call, late));
+    return checkedReply(reply);
+  }
+
+  #stepDraft(prefix: Prefix, appended: Appended, rendered: readonly string[], reply: ModelReply, step: number, done: boolean): Draft {
+    const { turnId, generation, number } = this.#turn;
+    const all = [...rendered, this.#bot.model.dialect.renderMessage(reply.message)];
+    const base: Checkpoint = {
+      ...this.#conversation.checkpoint,
+      baseline: this.#conversation.owner.baseline ?? 0,
+      heard: appended.heard,
+      wrote: appended.wrote,
+      notesTold: appended.notesTold,
+      sequence: this.#conversation.sequence(all),
+    };
+    const checkpoint = done ? unparked(withOutcome(base, number), turnId) : { ...base, open: { number, turnId, generation, steps: step } };
+    return {
+      kind: "step",
+      worker: this.#world.ledger.worker,
+      turn: { number, turnId, generation },
+      step,
+      messages: [...appended.messages, reply.message],
+      rendered: all,
+      dialect: this.#bot.model.dialect.id,
+      model: this.#bot.model.name,
+      usage: reply.usage,
+      notice: appended.notice,
+      outcome: done ? "done" : null,
+      prefixSha256: prefix.sha256,
+      checkpoint,
+    };
+  }
+
+  // ── ends other than done ───────────────────────────────────────────────────────────────────────
+
+  async #failed(error: unknown): Promise<Ran> {
+    if (error instanceof OwnerChanged) throw error;
+    if (error instanceof Overtaken || this.#overtaken.signal.aborted) return this.#overtakenEnd();
+    if (this.#lease.signal.aborted) throw error; // the activation ends; the turn stays first, no attempt spent (I12)
+    const ours = asHeadfastError(error);
+    if (ours.kind === "later") return this.#putOff(ours, error);
+    const attempt = await this.#spendAttempt(error, ours);
+    if (attempt.dead) return this.#close(this.#deadDraft(causeOf(error)));
+    this.#emit("turn.retrying", { attempt: attempt.number, after_ms: attempt.ms, code: ours.code });
+    return { kind: "delay", ms: attempt.ms, reason: ours.code };
+  }
+
+  async #overtakenEnd(): Promise<Ran> {
+    await this.#conversation.catchUp(this.#world.ledger.store);
+    if (this.#conversation.checkpoint.open?.number === this.#turn.number && (await this.#cancelAsked()) !== null) return this.#cancel();
+    return "again";
+  }
+
+  /** "Later" spends no attempt (I12); when it is due is kept, for whoever holds the session then. */
+  async #putOff(ours: HeadfastError, error: unknown): Promise<Ran> {
+    if (ours.code !== "model_later") throw error;
+    const ms = ours.retryAfterMs ?? limits.laterMsDefault;
+    await this.#world.ledger.store.turns.setDue(this.#turn.session, this.#turn.number, this.#world.queues.now() + ms);
+    this.#world.count("model_later");
+    this.#emit("turn.retrying", { after_ms: ms, code: ours.code });
+    return { kind: "delay", ms, reason: ours.code };
+  }
+
+  async #spendAttempt(error: unknown, ours: HeadfastError): Promise<{ number: number; dead: boolean; ms: number }> {
+    const { store, system, worker } = this.#world.ledger;
+    const document = (await store.turns.byNumber(this.#turn.session, this.#turn.number)) ?? this.#turn;
+    const number = document.attemptsSpent + 1;
+    const dead = ours.kind === "terminal" || number >= this.#bot.attemptsMax;
+    const backoff = Math.min(limits.backoffMsMin * 2 ** (number - 1), limits.backoffMsMax);
+    const ms = Math.round(backoff * (1 + system.random() / 2));
+    const endedAt = new Date(system.now()).toISOString();
+    await store.turns.addAttempt(this.#turn.session, this.#turn.number, { number, worker, startedAt: this.#startedAt, endedAt, error: causeOf(error) }, dead ? null : this.#world.queues.now() + ms);
+    return { number, dead, ms };
+  }
+
+  #deadDraft(cause: Cause): () => Promise<Draft> {
+    const { number, turnId, generation } = this.#turn;
+    return async () => {
+      const wrote = await this.#looseWrites();
+      const parks = this.#bot.onDead === "park";
+      const ended = withOutcome({ ...this.#conversation.checkpoint, wrote }, number);
+      const checkpoint = parks ? parkedAt(ended, this.#turn) : unparked(ended, turnId);
+      return { kind: "dead", worker: this.#world.ledger.worker, turn: { number, turnId, generation }, outcome: "dead", cause, parks, checkpoint };
+    };
+  }
+
+  async #cancelAsked(): Promise<CancelReason | null> {
+    const document = await this.#world.ledger.store.turns.byNumber(this.#turn.session, this.#turn.number);
+    if (document !== undefined) this.#turn = document;
+    return document?.cancelMark ?? null;
+  }
+
+  async #cancel(wrote: Wrote[] = []): Promise<Ran> {
+    const reason = this.#turn.cancelMark ?? "user";
+    return this.#close(async () => {
+      const checkpoint = { ...this.#conversation.checkpoint, wrote: mergeWrote(await this.#looseWrites(), wrote) };
+      return cancelDraft({ ...this.#conversation.tail, checkpoint }, this.#turn, reason, this.#world.ledger.worker);
+    });
+  }
+
+  /** What tools of the open step wrote, or may have: the session's own, whatever becomes of the turn (I7). */
+  async #looseWrites(): Promise<Wrote[]> {
+    const { checkpoint, last } = this.#conversation;
+    if (checkpoint.open?.number !== this.#turn.number) return checkpoint.wrote;
+    const journalled = await journalledWrites(this.#world.ledger, this.#turn, checkpoint.open.steps, openCalls(last));
+    return mergeWrote(checkpoint.wrote, journalled);
+  }
+
+  async #close(draft: () => Promise<Draft>): Promise<Ran> {
+    this.#enter({ at: "closing", turn: this.#turn.number });
+    let outcome: Outcome | null = null;
+    const stands = await this.#append(async () => {
+      const built = await draft();
+      outcome = built.outcome ?? null;
+      return built;
+    });
+    if (!stands || outcome === null) return "again";
+    if (outcome === "dead") await this.#world.letterOf(this.#turn, this.#conversation.tail.seq);
+    return this.#ended(outcome, {});
+  }
+
+  // ── appending ──────────────────────────────────────────────────────────────────────────────────
+
+  /**
+   * Inserts behind the log's end. Fenced is not lost (rule 9): behind entries that do not concern it the same answer is
+   * inserted again, with no second call. `false`: it is dropped, and the activation looks again.
+   */
+  async #append(draft: () => Draft | Promise<Draft>): Promise<boolean> {
+    const { ledger } = this.#world;
+    const writer = ledger.system.id();
+    for (let tries = 0; tries < limits.raceTriesMax; tries += 1) {
+      if (hasOutcome(this.#conversation.checkpoint, this.#turn.number)) return false; // I4
+      const entry = buildEntry(this.#turn.session, this.#conversation.tail, await draft(), ledger.system, writer);
+      if (await this.#insert(entry)) {
+        this.#conversation.apply(entry);
+        return true;
+      }
+      this.#world.count("fenced");
+      const between = await this.#conversation.catchUp(ledger.store);
+      const mine = between.some((other) => other.writer === writer);
+      if (mine) return true;
+      if (between.some((other) => this.#concerns(other))) return false;
+    }
+    throw new HeadfastError("store_unavailable", `the log of session ${JSON.stringify(this.#turn.session)} is too busy to append to`);
+  }
+
+  /** An outage keeps the answer in hand as long as the lease stands: the call is paid for. */
+  async #insert(entry: Entry): Promise<boolean> {
+    for (;;) {
+      this.#lease.signal.throwIfAborted(); // on a lost lease nothing more is inserted
+      try {
+        return await insertEntry(this.#world.ledger, entry);
+      } catch (error) {
+        if (asHeadfastError(error).code !== "store_unavailable") throw error;
+        this.#world.count("store_unavailable");
+        await this.#world.ledger.system.sleep(limits.outageMsMin, this.#lease.signal);
+      }
+    }
+  }
+
+  #concerns(entry: Entry): boolean {
+    return entry.messages.length > 0 || entry.kind === "reowned" || entry.turn?.number === this.#turn.number;
+  }
+
+  // ── telling ────────────────────────────────────────────────────────────────────────────────────
+
+  #ended(outcome: Outcome, data: Record<string, unknown>): Ran {
+    const { session, number } = this.#turn;
+    const { seq } = this.#conversation.tail;
+    const { ledger } = this.#world;
+    const letter = outcome === "dead" ? uniqueMark(ledger.shardOf(session), ledger.system) : null;
+    this.#world.settlement.add({ session, number, outcome, outcomeSeq: seq, letter }, { session, lastNumber: number, lastSeq: seq, activeAt: ledger.system.now() });
+    this.#emit(`turn.${outcome}`, data);
+    return "ended";
+  }
+
+  #told(appended: Appended): void {
+    if (appended.notice !== null) this.#emit("notice.told", {});
+    if (appended.notice !== null || appended.notes.length > 0) this.#world.onTold(this.#conversation, appended.notice !== null, appended.notes);
+  }
+
+  #emit(type: TurnEvent["type"], data: Record<string, unknown>): void {
+    const { session, turnId, generation } = this.#turn;
+    this.#world.queues.events.publish({ session, seq: this.#conversation.tail.seq, type, turnId, generation, data });
+  }
+
+  #startHeartbeat(): AbortController {
+    const ended = new AbortController();
+    const { system } = this.#world.ledger;
+    const beat = async (): Promise<void> => {
+      while (!ended.signal.aborted) {
+        await system.sleep(limits.heartbeatMs, ended.signal);
+        if (!ended.signal.aborted) this.#emit("turn.heartbeat", {});
+      }
+    };
+    void beat();
+    return ended;
+  }
+}
+
+function openCalls(last: Message | null): readonly ToolCall[] {
+  return last?.role === "assistant" ? last.toolCalls : [];
+}
+
+/** What a model answers is untrusted: bounded before it is kept. */
+function checkedReply(reply: ModelReply): ModelReply {
+  const { text, toolCalls } = reply.message;
+  if (toolCalls.length > limits.toolCallsPerStepMax) throw new HeadfastError("reply_too_large", `the model asked for ${toolCalls.length} tool calls at once, the limit is ${limits.toolCallsPerStepMax}`);
+  const bytes = Buffer.byteLength(text) + toolCalls.reduce((sum, call) => sum + Buffer.byteLength(call.arguments), 0);
+  if (bytes > limits.replyBytesMax) throw new HeadfastError("reply_too_large", `the model answered ${bytes} bytes, the limit is ${limits.replyBytesMax}`);
+  const message: AssistantMessage = { role: "assistant", text: text.toWellFormed(), toolCalls: toolCalls.map((call) => ({ id: call.id.toWellFormed(), name: call.name.toWellFormed(), arguments: call.arguments.toWellFormed() })) };
+  return { ...reply, message };
+}

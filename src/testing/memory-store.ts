@@ -207,16 +207,7 @@ class Memory implements MemoryStore {
     },
     get: (session, seq) => this.#read(() => this.#entries.read(numberedId(session, seq))),
     byKey: (session, entryKey) => this.#read(() => this.#entries.readSecond(JSON.stringify([session, entryKey]))),
-    read: (session, from, count) =>
-      this.#read(() => {
-        const entries: Entry[] = [];
-        for (let seq = from; seq < from + count; seq += 1) {
-          const entry = this.#entries.read(numberedId(session, seq));
-          if (entry === undefined) break;
-          entries.push(entry);
-        }
-        return entries;
-      }),
+    read: (session, from, count) => this.#read(() => dense(from, from + count, (seq) => this.#entries.read(numberedId(session, seq)))),
   };
 
   readonly notes: NoteStore = {
@@ -255,9 +246,10 @@ class Memory implements MemoryStore {
   readonly journal: JournalStore = {
     insert: async (intent) => {
       checkId("session", intent.session);
-      return inserted(await this.#write(() => this.#intents.insert(JSON.stringify([intent.session, intent.callId, intent.path]), intent)));
+      return inserted(await this.#write(() => this.#intents.insert(intentId(intent.session, intent.callId, intent.index), intent)));
     },
-    get: (session, callId, path) => this.#read(() => this.#intents.read(JSON.stringify([session, callId, path]))),
+    get: (session, callId, index) => this.#read(() => this.#intents.read(intentId(session, callId, index))),
+    ofCall: (session, callId) => this.#read(() => dense(0, Infinity, (index) => this.#intents.read(intentId(session, callId, index)))),
   };
 
   readonly settings: SettingsStore = {
@@ -282,6 +274,21 @@ function inserted(changed: boolean): "inserted" | "duplicate" {
 
 function changedAny<T>(items: readonly T[], change: (item: T) => boolean): boolean {
   return items.map(change).includes(true);
+}
+
+function intentId(session: string, callId: string, index: number): string {
+  return JSON.stringify([session, callId, index]);
+}
+
+/** What is found from `from` on, up to the first hole or to `end`. */
+function dense<T>(from: number, end: number, look: (n: number) => T | undefined): T[] {
+  const found: T[] = [];
+  for (let n = from; n < end; n += 1) {
+    const one = look(n);
+    if (one === undefined) break;
+    found.push(one);
+  }
+  return found;
 }
 
 type Hint = Pick<Ownership, "lastNumber" | "lastSeq" | "activeAt">;

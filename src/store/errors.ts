@@ -1,0 +1,103 @@
+/** The driver's errors as ours: by class, code and label, never by message; the original is the cause. */
+import {
+  BSON,
+  MongoBulkWriteError,
+  MongoClientClosedError,
+  MongoCompatibilityError,
+  MongoError,
+  MongoMissingCredentialsError,
+  MongoMissingDependencyError,
+  MongoNetworkError,
+  MongoNotConnectedError,
+  MongoOperationTimeoutError,
+  MongoParseError,
+  MongoServerClosedError,
+  MongoServerError,
+  MongoServerSelectionError,
+  MongoStalePrimaryError,
+  MongoTopologyClosedError,
+  MongoUnexpectedServerResponseError,
+  MongoWriteConcernError,
+} from "mongodb";
+import { type ErrorCode, HeadfastError } from "../domain/errors.ts";
+
+export const duplicateKey = 11000;
+export const commandNotFound = 59;
+export const namespaceNotFound = 26;
+
+/** Not primary, stepped down, shutting down, interrupted, timed out, locked, no majority, stale routing, disk full. */
+const awayCodes = new Set([
+  6, 7, 24, 43, 46, 50, 63, 64, 89, 91, 100, 112, 133, 134, 150, 175, 189, 202, 234, 262, 317, 365, 384, 462,
+  9001, 10058, 10107, 11600, 11601, 11602, 13388, 13435, 13436, 14031,
+]);
+/** Who may do what, how one connects, and what the deployment does not offer. */
+const configurationCodes = new Set([11, 13, 18, 79, 148, 334, 391, 8000]);
+const tooLargeCodes = new Set([10334, 17280, 17419, 17420]);
+const awayLabels = ["RetryableWriteError", "RetryableError", "TransientTransactionError", "SystemOverloadedError", "ResetPool"];
+
+const awayClasses = [
+  MongoNetworkError,
+  MongoServerSelectionError,
+  MongoOperationTimeoutError,
+  MongoServerClosedError,
+  MongoNotConnectedError,
+  MongoStalePrimaryError,
+  MongoUnexpectedServerResponseError,
+  MongoWriteConcernError,
+];
+const configurationClasses = [MongoParseError, MongoMissingCredentialsError, MongoMissingDependencyError, MongoCompatibilityError];
+const closedClasses = [MongoClientClosedError, MongoTopologyClosedError];
+
+/** True where the write met a unique key; for an upsert and an insert alike. */
+export function isDuplicateKey(error: unknown): boolean {
+  return error instanceof MongoServerError && error.code === duplicateKey;
+}
+
+/** What the driver threw while `what` was done. Ours pass through. */
+export function storeError(error: unknown, what: string): HeadfastError {
+  if (error instanceof HeadfastError) return error;
+  const code = codeOf(error);
+  return new HeadfastError(code, `MongoDB, ${what}: ${meanings[code] ?? "the call failed"}${detailOf(error)}`, { cause: error, data: { operation: what } });
+}
+
+const meanings: Partial<Record<ErrorCode, string>> = {
+  store_unavailable: "no answer from a primary, or no majority in time; the write may or may not have been applied",
+  configuration: "refused by the configuration; check HEADFAST_MONGO_URL, the user and its rights",
+  input_too_large: "the document is larger than MongoDB's 16 MiB",
+  document_invalid: "the value cannot be stored",
+  closed: "the client was closed",
+};
+
+function codeOf(error: unknown): ErrorCode {
+  if (isOf(error, closedClasses)) return "closed";
+  // The driver's own pool says this by a class that it does not export.
+  if (isOf(error, awayClasses) || nameOf(error) === "MongoWaitQueueTimeoutError") return "store_unavailable";
+  if (isOf(error, configurationClasses)) return "configuration";
+  if (error instanceof MongoServerError) return codeOfServer(error);
+  // What the serialiser says of a document beyond its buffer.
+  if (error instanceof RangeError) return "input_too_large";
+  return error instanceof BSON.BSONError ? "document_invalid" : "unexpected";
+}
+
+function codeOfServer(error: MongoServerError): ErrorCode {
+  const code = Number(error.code);
+  if (tooLargeCodes.has(code)) return "input_too_large";
+  if (configurationCodes.has(code)) return "configuration";
+  if (awayCodes.has(code) || awayLabels.some((label) => error.hasErrorLabel(label))) return "store_unavailable";
+  const lacksMajority = error instanceof MongoBulkWriteError && error.result.getWriteConcernError() !== undefined;
+  return lacksMajority ? "store_unavailable" : "unexpected";
+}
+
+function isOf(error: unknown, classes: readonly { prototype: unknown }[]): boolean {
+  return classes.some((one) => error instanceof (one as unknown as new () => unknown));
+}
+
+function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : "";
+}
+
+/** A server's message may quote a document; its code's name says as much. */
+function detailOf(error: unknown): string {
+  if (error instanceof MongoServerError) return ` (code ${error.code}${error.codeName ? `, ${error.codeName}` : ""})`;
+  return error instanceof MongoError || error instanceof Error ? ` (${error.name})` : "";
+}

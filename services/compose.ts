@@ -2,10 +2,11 @@
 import { access } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import type { Found, Refusal } from "./order.ts";
-import { freePort, run, startGuarded, which } from "./process.ts";
+import { onFreePort, run, startGuarded, which } from "./process.ts";
 
 const file = fileURLToPath(new URL("../docker-compose.yml", import.meta.url));
 const probeMs = 5_000;
+const pullMs = 600_000;
 
 /**
  * One service of the compose file, run in the foreground under a project name of our own, so that it ends with us. Its port on this machine is handed to the
@@ -16,12 +17,13 @@ export async function composeServer(service: "redis" | "mongo", innerPort: numbe
   if (unusable) return { reason: unusable };
   log(`starting ${service} with docker compose (its image is pulled the first time)…`);
   const compose = ["docker", "compose", "-f", file, "-p", `headfast-${service}-${process.pid}`];
-  const env = { ...process.env, [`HEADFAST_${service.toUpperCase()}_PORT`]: String(await freePort()) };
-  const server = await startGuarded([...compose, "up", "--no-color", service], {
-    ready: service === "redis" ? /Ready to accept connections/ : /Waiting for connections/,
-    readyMs: 600_000,
-    env,
-  });
+  const { process: server } = await onFreePort(0, (port) =>
+    startGuarded([...compose, "up", "--no-color", service], {
+      ready: service === "redis" ? /Ready to accept connections/ : /Waiting for connections/,
+      readyMs: pullMs,
+      env: { ...process.env, [`HEADFAST_${service.toUpperCase()}_PORT`]: String(port) },
+    }),
+  );
   const stop = async () => {
     await server.stop();
     await run([...compose, "down", "--volumes"], { timeLimitMs: 60_000 });

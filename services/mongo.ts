@@ -5,7 +5,7 @@ import { inspectMongo, isListening } from "./check.ts";
 import { composeServer } from "./compose.ts";
 import { type Found, firstThatServes, messageOf, type Refusal, type Way } from "./order.ts";
 import { type OwnServer, type Start, startOwn } from "./own.ts";
-import { freePort, startGuarded, which } from "./process.ts";
+import { onFreePort, startGuarded, which } from "./process.ts";
 import { standInCommand } from "./stand-in.ts";
 
 type Log = (line: string) => void;
@@ -16,7 +16,6 @@ type Maker = { name: string; standIn: boolean; starter: (durable: boolean, log: 
 
 const defaultPort = 27017;
 const failureKeptMs = 24 * 60 * 60 * 1000;
-const portTries = 3;
 const advice =
   "Install one of: MongoDB 4.4 or newer (its mongod on the PATH), Docker with its compose plugin, or a JDK 17 or newer with Maven for the stand-in " +
   "(Debian, Ubuntu: sudo apt-get install default-jdk-headless maven). Or set HEADFAST_MONGO_URL.";
@@ -39,7 +38,7 @@ export function mongoWays(log: Log): Way<FoundMongo>[] {
       name: "docker compose",
       attempt: async () => {
         const server = await composeServer("mongo", defaultPort, log);
-        return "reason" in server ? server : { ...server, standIn: false };
+        return faultless("reason" in server ? server : { ...server, standIn: false });
       },
     },
     ...makers.map((maker) => ({ name: maker.name, attempt: () => startFound(maker, log) })),
@@ -56,12 +55,16 @@ async function startFound(maker: Maker, log: Log): Promise<FoundMongo | Refusal>
   if ("reason" in start) return start;
   log(`starting ${maker.name}…`);
   const server = await startOwn("mongo", start, {});
+  return faultless({ url: server.url, origin: maker.name, started: true, standIn: maker.standIn, stop: server.stop });
+}
+
+/** A server that we started must pass the check too: the program may be too old. */
+async function faultless(server: FoundMongo | Refusal): Promise<FoundMongo | Refusal> {
+  if ("reason" in server) return server;
   const { fault } = await inspectMongo(server.url);
-  if (fault) {
-    await server.stop();
-    return { reason: fault, passedOver: true };
-  }
-  return { url: server.url, origin: maker.name, started: true, standIn: maker.standIn, stop: server.stop };
+  if (!fault) return server;
+  await server.stop();
+  return { reason: fault, passedOver: true };
 }
 
 const makers: Maker[] = [
@@ -86,21 +89,13 @@ const makers: Maker[] = [
 
 /** mongod acknowledges a majority write on a standalone once its journal has it: it is durable as it is. */
 function mongodStarter(path: string): Start {
-  return async (folder, wanted, removeWithUs) => {
-    for (let attempt = 1; ; attempt++) {
-      const port = wanted || (await freePort());
-      try {
-        const process = await startGuarded([path, "--port", String(port), "--bind_ip", "127.0.0.1", "--dbpath", folder], {
-          ready: /Waiting for connections/,
-          ...(removeWithUs && { folder }),
-        });
-        return { process, port };
-      } catch (error) {
-        // Somebody took the free port before mongod did.
-        if (wanted || attempt === portTries || !String(error).includes("in use")) throw error;
-      }
-    }
-  };
+  return (folder, wanted, removeWithUs) =>
+    onFreePort(wanted, (port) =>
+      startGuarded([path, "--port", String(port), "--bind_ip", "127.0.0.1", "--dbpath", folder], {
+        ready: /Waiting for connections/,
+        ...(removeWithUs && { folder }),
+      }),
+    );
 }
 
 /** Its package is not among our dependencies: used where somebody installed it. A download that failed is not tried again for a day. */
@@ -120,10 +115,11 @@ async function memoryServerStarter(log: Log): Promise<Start | Refusal> {
 }
 
 function standInStarter(command: readonly string[], durable: boolean): Start {
-  return async (folder, port, removeWithUs) => {
+  return (folder, wanted, removeWithUs) => {
     const store = durable ? ["--file", join(folder, "stand-in.mv"), "--commit-every-write"] : [];
-    const process = await startGuarded([...command, "--port", String(port), ...store], { ready: /^READY (\d+)$/, ...(removeWithUs && { folder }) });
-    return { process, port: Number(process.ready[1]) };
+    return onFreePort(wanted, (port) =>
+      startGuarded([...command, "--port", String(port), ...store], { ready: /^READY \d+$/, ...(removeWithUs && { folder }) }),
+    );
   };
 }
 

@@ -20,7 +20,7 @@ export type OwnServer = {
   stop(): Promise<void>;
 };
 
-/** How one kind of server is started in a folder on a port; port 0: any free one. Resolves when it answers. */
+/** How one kind of server is started in a folder on a port; port 0: any free one. Resolves when it answers. `removeWithUs`: the folder goes when this process dies. */
 export type Start = (folder: string, port: number, removeWithUs: boolean) => Promise<{ process: Guarded; port: number }>;
 
 /** Starts a server in a folder of its own, or in the one given (which is then kept). */

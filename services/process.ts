@@ -1,9 +1,10 @@
 // Programs: finding them, running them to their end, and keeping a server that dies with whoever started it.
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { constants } from "node:fs";
 import { access, rm } from "node:fs/promises";
-import { createServer, type AddressInfo, type Socket } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { delimiter, join } from "node:path";
 import { createInterface } from "node:readline";
 
@@ -12,6 +13,10 @@ const readyMs = 60_000;
 /** How long a server may take to end when asked; then it is killed. */
 const stopMs = 10_000;
 const tailLines = 20;
+/** Linux gives outgoing connections ports from 32768, others from 49152; Redis Cluster also takes the port 10,000 above. */
+const portMin = 20_000;
+const portMax = 32_000;
+const portTries = 20;
 
 /** The full path of a program on the PATH, or undefined. */
 export async function which(program: string): Promise<string | undefined> {
@@ -26,14 +31,29 @@ export async function which(program: string): Promise<string | undefined> {
   return undefined;
 }
 
-/** A loopback port that was free a moment ago. Another process may take it first: whoever binds it must be ready to try again. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
+/**
+ * Starts something that listens on `wanted`, or, if that is 0, on a loopback port that is free, trying others should somebody else be quicker. The port lies
+ * below those that systems give to outgoing connections: none of these can sit on it while a killed server is away, not even a client dialling that server.
+ */
+export async function onFreePort(wanted: number, start: (port: number) => Promise<Guarded>): Promise<{ process: Guarded; port: number }> {
+  for (let attempt = 1; ; attempt++) {
+    const port = wanted || randomInt(portMin, portMax);
+    try {
+      if (!wanted) await probePort(port);
+      return { process: await start(port), port };
+    } catch (error) {
+      const taken = error instanceof Error && /EADDRINUSE|address already in use/i.test(error.message);
+      if (wanted || !taken || attempt === portTries) throw error;
+    }
+  }
+}
+
+/** Throws EADDRINUSE if the loopback port is taken. */
+async function probePort(port: number): Promise<void> {
+  const server = createServer().listen(port, "127.0.0.1");
   await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
   server.close();
   await once(server, "close");
-  return port;
 }
 
 /**
@@ -112,7 +132,10 @@ export type Guarded = {
  * process dies without stopping the server. Throws, with the end of its output, if it ends first or stays silent for a minute. A started server does not
  * keep this process running.
  */
-export async function startGuarded(command: readonly string[], options: { ready: RegExp; readyMs?: number; folder?: string; env?: NodeJS.ProcessEnv }): Promise<Guarded> {
+export async function startGuarded(
+  command: readonly string[],
+  options: { ready: RegExp; readyMs?: number; folder?: string; env?: NodeJS.ProcessEnv },
+): Promise<Guarded> {
   // A group of its own: a Ctrl-C meant for us must not reach the server before we are done with it.
   const child = spawn("sh", ["-c", guard, "sh", options.folder ?? "", ...command], {
     stdio: ["pipe", "pipe", "pipe"],

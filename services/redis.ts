@@ -4,12 +4,11 @@ import { composeServer } from "./compose.ts";
 import { debianRedis, type Program } from "./debian.ts";
 import { type Found, firstThatServes, type Refusal, type Way } from "./order.ts";
 import { type OwnServer, type Start, startOwn } from "./own.ts";
-import { freePort, startGuarded, which } from "./process.ts";
+import { onFreePort, startGuarded, which } from "./process.ts";
 
 type Log = (line: string) => void;
 
 const defaultPort = 6379;
-const portTries = 3;
 const advice =
   "Install one of: a Redis 6.2 or newer (Debian, Ubuntu: sudo apt-get install redis-server; macOS: brew install redis), or Docker with its compose plugin. " +
   "Or set HEADFAST_REDIS_URL.";
@@ -28,10 +27,7 @@ export function redisWays(log: Log): Way<Found>[] {
       name: `a server listening on 127.0.0.1:${defaultPort}`,
       attempt: async () => ((await isListening(defaultPort)) ? checked(`redis://127.0.0.1:${defaultPort}`, "found running") : { reason: "nothing listens" }),
     },
-    {
-      name: "docker compose",
-      attempt: () => composeServer("redis", defaultPort, log),
-    },
+    { name: "docker compose", attempt: async () => faultless(await composeServer("redis", defaultPort, log)) },
     { name: "redis-server on the PATH", attempt: async () => asFound(await programOnPath(), "redis-server on the PATH", log) },
     { name: "Debian's redis-server package", attempt: async () => asFound(await debianRedis(log), "Debian's redis-server package", log) },
   ];
@@ -51,19 +47,22 @@ async function asFound(program: Program | Refusal, origin: string, log: Log): Pr
   if ("reason" in program) return program;
   log(`starting ${origin}…`);
   const server = await startOwn("redis", starter(program, {}), {});
+  return faultless({ url: server.url, origin, started: true, stop: server.stop });
+}
+
+/** A server that we started must pass the check too: the program may be too old. */
+async function faultless(server: Found | Refusal): Promise<Found | Refusal> {
+  if ("reason" in server) return server;
   const fault = await redisFault(server.url);
-  if (fault) {
-    await server.stop();
-    return { reason: fault, passedOver: true };
-  }
-  return { url: server.url, origin, started: true, stop: server.stop };
+  if (!fault) return server;
+  await server.stop();
+  return { reason: fault, passedOver: true };
 }
 
 /** How to start `redis-server` so that it never saves on its own, refuses rather than forgets, and logs every write if asked to. */
 function starter(program: Program, options: { appendOnly?: boolean; config?: Record<string, string> }): Start {
-  return async (folder, wanted, removeWithUs) => {
-    for (let attempt = 1; ; attempt++) {
-      const port = wanted || (await freePort());
+  return (folder, wanted, removeWithUs) =>
+    onFreePort(wanted, (port) => {
       const settings: Record<string, string> = {
         port: String(port),
         bind: "127.0.0.1",
@@ -74,19 +73,8 @@ function starter(program: Program, options: { appendOnly?: boolean; config?: Rec
         ...options.config,
       };
       const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
-      try {
-        const process = await startGuarded([program.path, ...args], {
-          ready: /Ready to accept connections/,
-          env: program.env,
-          ...(removeWithUs && { folder }),
-        });
-        return { process, port };
-      } catch (error) {
-        // Somebody took the free port before Redis did.
-        if (wanted || attempt === portTries || !String(error).includes("in use")) throw error;
-      }
-    }
-  };
+      return startGuarded([program.path, ...args], { ready: /Ready to accept connections/, env: program.env, ...(removeWithUs && { folder }) });
+    });
 }
 
 /**

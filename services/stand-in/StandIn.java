@@ -29,14 +29,21 @@ public final class StandIn {
             throw new IllegalArgumentException("--commit-every-write needs --file");
         }
 
-        MVStore.Builder store = new MVStore.Builder().fileName(file);
-        StandInBackend backend = new StandInBackend((commitEveryWrite ? store.autoCommitDisabled() : store).open(), commitEveryWrite);
+        MVStore.Builder builder = new MVStore.Builder().fileName(file);
+        MVStore store = (commitEveryWrite ? builder.autoCommitDisabled() : builder).open();
+        if (commitEveryWrite) {
+            // What a commit replaced may be overwritten at once: the file stays twenty times smaller. Only a power cut could make that a loss.
+            store.setRetentionTime(0);
+        }
+        StandInBackend backend = new StandInBackend(store, commitEveryWrite);
         backend.version(new StandInVersion());
         MongoServer server = new MongoServer(backend);
         // One thread reads, runs and answers every command: each is atomic, and no reply is encoded while another command changes its documents
         // (the library hands out its live ones).
         server.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 1, 1);
-        Runtime.getRuntime().addShutdownHook(new Thread(server::shutdownNow));
+        if (file != null) {
+            Runtime.getRuntime().addShutdownHook(new Thread(server::shutdownNow));
+        }
 
         System.out.println("READY " + server.getLocalAddress().getPort());
         System.out.flush();

@@ -1,10 +1,5 @@
 import de.bwaldvogel.mongo.MongoDatabase;
-import de.bwaldvogel.mongo.backend.CollectionOptions;
-import de.bwaldvogel.mongo.backend.Index;
-import de.bwaldvogel.mongo.backend.IndexKey;
 import de.bwaldvogel.mongo.backend.h2.H2Backend;
-import de.bwaldvogel.mongo.backend.h2.H2Collection;
-import de.bwaldvogel.mongo.backend.h2.H2Database;
 import de.bwaldvogel.mongo.bson.Document;
 import de.bwaldvogel.mongo.wire.message.MongoMessage;
 import java.util.List;
@@ -20,23 +15,10 @@ final class StandInBackend extends H2Backend {
         this.commitEveryWrite = commitEveryWrite;
     }
 
-    // Called by the superclass's constructor, before this class's fields are set: it uses none of them.
+    /** Called by the superclass's constructor too, before this class's own field is set. */
     @Override
     protected MongoDatabase openOrCreateDatabase(String name) {
-        MVStore store = getMvStore();
-        // Anonymous on purpose: H2Database's constructor calls these methods, and what an anonymous class captures is set before that.
-        return new H2Database(name, store, getCursorRegistry()) {
-            @Override
-            protected H2Collection openOrCreateCollection(String collection, CollectionOptions options) {
-                String full = getFullCollectionNamespace(collection);
-                return new StandInCollection(this, collection, options, store.openMap("databases." + full), store.openMap("meta." + full), cursorRegistry);
-            }
-
-            @Override
-            protected Index<Object> openOrCreateUniqueIndex(String collection, String index, List<IndexKey> keys, boolean sparse) {
-                return new UniqueIndex(index, keys, sparse);
-            }
-        };
+        return new StandInDatabase(name, getMvStore(), getCursorRegistry());
     }
 
     @Override

@@ -42,3 +42,8 @@ function userTag(user: User): string {
 function attribute(value: string): string {
   return JSON.stringify(harmless(value).toWellFormed());
 }
+
+/** The text of an input block without the line that says who spoke. */
+export function withoutUserTag(text: string): string {
+  return text.replace(/^<headfast:user id="[^\n]*"\/>\n/, "");
+}

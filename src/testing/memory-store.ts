@@ -160,6 +160,7 @@ class Memory implements MemoryStore {
   readonly turns: TurnStore = {
     insert: async (turn) => {
       checkOwner(turn);
+      checkId("turnId", turn.turnId);
       return inserted(await this.#write(() => this.#turns.insert(numberedId(turn.session, turn.number), turn)));
     },
     byNumber: (session, number) => this.#read(() => this.#turns.read(numberedId(session, number))),

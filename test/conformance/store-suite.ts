@@ -1,0 +1,43 @@
+/** What every `Store` must do. The in-memory and the MongoDB one pass the same cases, or the simulator proves a fiction. */
+import type { Store } from "../../src/domain/ports.ts";
+import { type Suite, suite } from "../support/suite.ts";
+import { logCases } from "./store-log-cases.ts";
+import { ownershipCases } from "./store-ownership-cases.ts";
+import { smallCases } from "./store-small-cases.ts";
+import { turnCases } from "./store-turn-cases.ts";
+
+/** The store of a suite, there from the first test on. */
+export type StoreOf = () => Store;
+
+/** Runs all cases against what `make` opens; `remove` takes away what it held, after the store was closed. */
+export function storeSuite(name: string, make: () => Promise<{ store: Store; remove(): Promise<void> }>): void {
+  const cases: Record<string, (test: Suite, store: StoreOf) => void> = { ownership: ownershipCases, turns: turnCases, log: logCases, small: smallCases };
+  for (const [part, add] of Object.entries(cases)) {
+    const test = suite(`${name}: ${part}`);
+    let made: Awaited<ReturnType<typeof make>>;
+    test.before(async () => {
+      made = await make();
+    });
+    test.after(async () => {
+      await made.store.close();
+      await made.remove();
+    });
+    add(test, () => made.store);
+    test.run();
+  }
+}
+
+/** The code that the call rejects with; throws where it resolves. */
+export async function codeOf(call: Promise<unknown>): Promise<string> {
+  try {
+    await call;
+  } catch (error) {
+    return (error as { code?: string }).code ?? String(error);
+  }
+  throw new Error("should have been refused");
+}
+
+/** `count` calls at once; what they answer, in order. */
+export function together<T>(count: number, call: (n: number) => Promise<T>): Promise<T[]> {
+  return Promise.all(Array.from({ length: count }, (_, n) => call(n)));
+}

@@ -32,6 +32,11 @@ export interface Suite {
 /** Generous: a slow machine passes, a hang is still reported by the name of its test. */
 export const testTimeoutMsDefault = 30_000;
 
+// The runner asks before it kills: what is named here was left open, or hangs. Such a listener keeps no process alive.
+process.on("SIGUSR2", () => {
+  console.error(`still open: ${process.getActiveResourcesInfo().join(", ") || "nothing"}`);
+});
+
 interface Hooks {
   before: TestFn[];
   after: TestFn[];

@@ -95,6 +95,8 @@ export const limits = {
   noticeBytesMax: 4 * KiB,
   /** One path or branch name in a notice; a longer one is cut. A rename with its two names fits several times. */
   noticeNameBytesMax: 512,
+  /** A file half written, or the scratch folder of a look, is a crash's leftover after this time: no write or look takes so long. */
+  leftoverMs: 10 * 60_000,
   /** How long one git command may take. */
   gitMsMax: 60_000,
   /** What one git command may print. 200,000 paths of 200 bytes fit. */
@@ -143,6 +145,22 @@ export const limits = {
   reconcilePageMax: 500,
   /** A stall seen this soon after a Redis restart is not charged as a crash. */
   restartGraceMs: 30_000,
+  /** A Redis that owes an answer for this long is taken for gone; the connection is made anew. */
+  redisSilentMsMax: 5_000,
+  /** Pause before a lost connection to Redis is tried again. */
+  redisReconnectMsMin: 50,
+  redisReconnectMsMax: 1_000,
+  /** How long a start waits for Redis before it goes on without, and a stop before it cuts the connection. */
+  redisStartMsMax: 2_000,
+  redisCloseMsMax: 2_000,
+  /** Redis time is asked for again this often, where it is asked for at all: clocks drift. */
+  redisTimeMs: 60_000,
+  /** Events that BullMQ keeps in the stream of a shard's queues: for people who look, nothing here reads them. */
+  queueEventsMax: 100,
+  /** Wait before a second stay of a session in one process is offered again: the first must have returned. */
+  besideMs: 250,
+  /** How often the leases of a process are held against the clock. */
+  leaseCheckMs: 500,
   /** How long a worker waits on SIGTERM for what runs. */
   drainMs: 20_000,
   /** A session active within this time is live. */
@@ -153,16 +171,20 @@ export const limits = {
   heartbeatMs: 4_000,
   /** `wait` reads MongoDB again this often, whatever events say. */
   waitPollMs: 10_000,
+  /** Sessions whose last number a host remembers: saves reads. */
+  sessionsRememberedMax: 50_000,
   /** Rows of one listing. */
   listMax: 1_000,
 } as const;
 
 assert(limits.noticeBytesMax < limits.toolResultBytesMax);
+assert(limits.gitMsMax * 4 < limits.leftoverMs, "a look of a few commands is over before its folder counts as left over");
 assert(limits.noticeNameBytesMax * 5 < limits.noticeBytesMax, "a branch line and a rename fit in one notice");
 assert(limits.personaBytesMax <= limits.personaFileBytesMax);
 assert(limits.inlineInputBytesMax < limits.inputBytesMax);
 assert(limits.lockMs + limits.stalledCheckMs <= 16_000, "takeover stays within 20 s");
 assert(limits.leaseMarginMs * 2 < limits.lockMs);
+assert(limits.leaseCheckMs * 2 <= limits.leaseMarginMs, "a lost lease is seen before its lock ends");
 assert(limits.inputBytesMax + limits.replyBytesMax + limits.toolCallsPerStepMax * limits.toolResultBytesMax < 15 * MiB, "a step fits in one document");
 assert(limits.backoffMsMin < limits.backoffMsMax && limits.outageMsMin < limits.outageMsMax);
 assert(limits.storeMajorityMsMax < limits.storeSocketMsMax);

@@ -1,0 +1,172 @@
+/**
+ * The manifest of a working tree: `git add -A` into an index of our own, then a list of that index. The index is kept, so
+ * that a look reads only what changed; its name says what its blob ids depend on, so that a manifest is a function of the
+ * tree and its terms alone, whichever worker looks and whatever it saw before.
+ *
+ * Repositories inside are never kept in the index: git would run `git status` in each of them, by *its* configuration.
+ */
+import { createHash } from "node:crypto";
+import { stat, writeFile } from "node:fs/promises";
+import { devNull } from "node:os";
+import { join } from "node:path";
+import { HeadfastError } from "../domain/errors.ts";
+import { limits } from "../domain/limits.ts";
+import { manifestId, sortedManifest } from "../domain/manifest.ts";
+import { pathBytes } from "../domain/memory-path.ts";
+import type { System } from "../domain/ports.ts";
+import type { ManifestEntry } from "../domain/records.ts";
+import { codeOf } from "./folder.ts";
+import { addCommand, forgetCommand, listCommand } from "./git-commands.ts";
+import { isTemporary } from "./jail.ts";
+import { excludePatterns, unbornRepositories } from "./nested.ts";
+import type { Terms } from "./probe.ts";
+import { type GitPlace, runGit } from "./runner.ts";
+import { borrowIndex, keepIndex, keptIndex, type LookFolder, openLookFolder, ownGitDir, removeLookFolder, type StateFolder } from "./state-folder.ts";
+
+export interface Manifest {
+  id: string;
+  entries: readonly ManifestEntry[];
+}
+
+/** What the kept index held when it was listed last: an index that git did not write again holds the same. */
+interface Listed extends Manifest {
+  kind: string;
+  stamp: string;
+}
+
+interface Attempt {
+  look: LookFolder;
+  place: GitPlace;
+  kind: string;
+  terms: Terms;
+  unborn: readonly string[];
+}
+
+export class Scanner {
+  readonly #state: StateFolder;
+  readonly #root: string;
+  readonly #system: System;
+  #listed: Listed | undefined;
+
+  constructor(state: StateFolder, root: string, system: System) {
+    this.#state = state;
+    this.#root = root;
+    this.#system = system;
+  }
+
+  /** @throws {HeadfastError} `memory_unreadable` */
+  async scan(terms: Terms): Promise<Manifest> {
+    const kind = kindOf(terms);
+    const kept = await keptIndex(this.#state, kind);
+    if (kept !== null) {
+      const manifest = await this.#attempt(terms, kind, kept, []).catch(() => null); // Our index may be what is broken.
+      if (manifest !== null) return manifest;
+    }
+    return this.#afresh(terms, kind);
+  }
+
+  /** With an empty index; a repository inside that has no commit yet, which git refuses to add, is set aside. */
+  async #afresh(terms: Terms, kind: string): Promise<Manifest> {
+    try {
+      return must(await this.#attempt(terms, kind, null, []));
+    } catch (error) {
+      const unborn = await this.#unborn(terms);
+      if (unborn.length === 0) throw error;
+      return must(await this.#attempt(terms, kind, null, unborn));
+    }
+  }
+
+  /** Runs something with the git folder of our own, and scratch space that ends with it. */
+  withOwnPlace<T>(terms: Terms, run: (place: GitPlace) => Promise<T>): Promise<T> {
+    return this.#inLookFolder(terms, "", [], ({ place }) => run(place));
+  }
+
+  async #unborn(terms: Terms): Promise<string[]> {
+    return this.withOwnPlace(terms, (place) => unbornRepositories(this.#root, place));
+  }
+
+  /** `null`: the kept index was filled under other rules than the tree has now. */
+  #attempt(terms: Terms, kind: string, kept: string | null, unborn: readonly string[]): Promise<Manifest | null> {
+    return this.#inLookFolder(terms, kind, unborn, async (attempt) => {
+      const warm = kept !== null && (await borrowIndex(this.#state, kept, attempt.look));
+      await this.#add(attempt);
+      const stamp = await stampOf(attempt.look.index);
+      if (warm && stamp === this.#listed?.stamp && kind === this.#listed.kind) return this.#listed;
+      const entries = await this.#list(attempt);
+      const name = `index-${kind}-${rulesOf(entries)}`;
+      if (warm && name !== kept) return null;
+      return this.#keep(attempt, name, entries);
+    });
+  }
+
+  async #inLookFolder<T>(terms: Terms, kind: string, unborn: readonly string[], run: (attempt: Attempt) => Promise<T>): Promise<T> {
+    const look = await openLookFolder(this.#state, this.#system.id());
+    try {
+      const gitDir = await ownGitDir(this.#state, terms.objectFormat, terms);
+      const own = { gitDir, index: look.index, objects: look.objects, alternates: terms.objects };
+      return await run({ look, place: { root: this.#root, home: this.#state.home, system: this.#system, own }, kind, terms, unborn });
+    } finally {
+      await removeLookFolder(look);
+    }
+  }
+
+  async #add({ look, place, terms, unborn }: Attempt): Promise<void> {
+    if (unborn.length === 0) return runGit(place, addCommand(terms.settings, devNull));
+    const file = join(look.path, "exclude");
+    await writeFile(file, excludePatterns(unborn));
+    return runGit(place, addCommand(terms.settings, file));
+  }
+
+  async #list({ place, terms, unborn }: Attempt): Promise<ManifestEntry[]> {
+    const entries = await runGit(place, listCommand);
+    if (entries.length > limits.manifestPathsMax) throw tooMany(entries.length);
+    const blob = "0".repeat(terms.objectFormat === "sha256" ? 64 : 40);
+    return [...entries, ...unborn.map((path) => ({ path, mode: "160000", blob }))];
+  }
+
+  async #keep(attempt: Attempt, name: string, entries: readonly ManifestEntry[]): Promise<Manifest> {
+    const inside = entries.filter((entry) => entry.mode === "160000" && !attempt.unborn.includes(entry.path));
+    if (inside.length > 0) await runGit(attempt.place, forgetCommand, Buffer.concat(inside.map(({ path }) => Buffer.concat([pathBytes(path), Buffer.of(0)]))));
+    const stamp = await stampOf(attempt.look.index);
+    // A repository inside is added and taken out again by each look, so that the index is always written.
+    await keepIndex(this.#state, name, attempt.look);
+    const sorted = sortedManifest(entries.filter((entry) => !isTemporary(entry.path)));
+    const manifest = { id: manifestId(sorted), entries: sorted };
+    this.#listed = { ...manifest, kind: attempt.kind, stamp };
+    return manifest;
+  }
+}
+
+/** What blob ids depend on besides the tree. */
+function kindOf(terms: Terms): string {
+  const hash = createHash("sha256");
+  for (const part of [terms.objectFormat, ...terms.settings, terms.exclude, terms.attributes]) hash.update(part).update("\0");
+  return hash.digest("hex").slice(0, 16);
+}
+
+/** The tree's own rules: a change of them changes what a fresh index would hold, while a kept one would stay as it is. */
+function rulesOf(entries: readonly ManifestEntry[]): string {
+  const hash = createHash("sha256");
+  for (const { path, blob } of entries) if (/(?:^|\/)\.git(?:attributes|ignore)$/u.test(path)) hash.update(`${path}\0${blob}\0`);
+  return hash.digest("hex").slice(0, 16);
+}
+
+/** Tells one writing of an index from another. */
+async function stampOf(index: string): Promise<string> {
+  try {
+    const { ino, size, mtimeNs } = await stat(index, { bigint: true });
+    return `${ino}:${size}:${mtimeNs}`;
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return "none"; // Git writes none for an empty tree.
+    throw error;
+  }
+}
+
+function must(manifest: Manifest | null): Manifest {
+  if (manifest === null) throw new HeadfastError("unexpected", "a fresh index was taken for a kept one");
+  return manifest;
+}
+
+function tooMany(count: number): HeadfastError {
+  return new HeadfastError("memory_unreadable", `the Memory Repository holds ${count} files, the limit is ${limits.manifestPathsMax}`, { data: { command: "git ls-files", exitCode: 0 } });
+}

@@ -14,15 +14,18 @@ export function storeSuite(name: string, make: () => Promise<{ store: Store; rem
   const cases: Record<string, (test: Suite, store: StoreOf) => void> = { ownership: ownershipCases, turns: turnCases, log: logCases, small: smallCases };
   for (const [part, add] of Object.entries(cases)) {
     const test = suite(`${name}: ${part}`);
-    let made: Awaited<ReturnType<typeof make>>;
+    let made: Awaited<ReturnType<typeof make>> | undefined;
     test.before(async () => {
       made = await make();
     });
     test.after(async () => {
-      await made.store.close();
-      await made.remove();
+      await made?.store.close();
+      await made?.remove();
     });
-    add(test, () => made.store);
+    add(test, () => {
+      if (made === undefined) throw new Error("the store was not opened");
+      return made.store;
+    });
     test.run();
   }
 }

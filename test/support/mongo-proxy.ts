@@ -1,0 +1,89 @@
+/** A loopback proxy before MongoDB that cuts the connection around one chosen command: before it, or after its effect. */
+import { createServer, connect, type AddressInfo, type Socket } from "node:net";
+
+/** `before`: the server never sees the command. `answer`: the server applied it, the client never hears. */
+export type Cut = "before" | "answer";
+
+export interface MongoProxy {
+  url: string;
+  /** Cuts at the next command of that name on that collection; resolves when it was cut. */
+  cutNext(command: string, collection: string, cut: Cut): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface Armed {
+  marks: Buffer[];
+  cut: Cut;
+  done(): void;
+}
+
+export async function mongoProxy(target: string): Promise<MongoProxy> {
+  const { hostname, port } = new URL(target);
+  const sockets = new Set<Socket>();
+  let armed: Armed | undefined;
+
+  const server = createServer((client) => {
+    const upstream = connect(Number(port || 27017), hostname);
+    let swallow: Armed | undefined;
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on("error", () => socket.destroy());
+      socket.on("close", () => {
+        client.destroy();
+        upstream.destroy();
+        sockets.delete(socket);
+      });
+    }
+    client.on("data", eachMessage((message) => {
+      const hit = armed?.marks.every((mark) => message.includes(mark)) ? armed : undefined;
+      if (hit !== undefined) armed = undefined;
+      if (hit?.cut === "before") {
+        client.destroy();
+        hit.done();
+        return;
+      }
+      swallow = hit ?? swallow;
+      upstream.write(message);
+    }));
+    upstream.on("data", (answer) => {
+      if (swallow === undefined) return void client.write(answer);
+      client.destroy();
+      swallow.done();
+    });
+  });
+
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `mongodb://127.0.0.1:${(server.address() as AddressInfo).port}/?directConnection=true`,
+    cutNext: (command, collection, cut) =>
+      new Promise((done) => {
+        armed = { marks: [textElement(command, collection)], cut, done };
+      }),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
+}
+
+/** A command's first element in BSON: its name with the collection as text. */
+function textElement(name: string, value: string): Buffer {
+  const length = Buffer.alloc(4);
+  length.writeInt32LE(Buffer.byteLength(value) + 1);
+  return Buffer.concat([Buffer.from(`\u0002${name}\0`), length, Buffer.from(`${value}\0`)]);
+}
+
+/** Hands on whole wire messages: the first four bytes of each are its length. */
+function eachMessage(handle: (message: Buffer) => void): (chunk: Buffer) => void {
+  let pending: Buffer = Buffer.alloc(0);
+  return (chunk) => {
+    pending = Buffer.concat([pending, chunk]);
+    while (pending.length >= 4 && pending.length >= pending.readInt32LE(0)) {
+      const length = pending.readInt32LE(0);
+      const message = pending.subarray(0, length);
+      pending = pending.subarray(length);
+      handle(message);
+    }
+  };
+}

@@ -29,6 +29,7 @@ export function uniqueName(prefix: string): string {
 
 function fromEnvironment(name: string): string {
   const value = process.env[name];
-  if (value === undefined || value === "") throw new Error(`${name} is not set: run through npm test (npm test -- NAME for one file), or set it`);
+  if (value === undefined || value === "")
+    throw new Error(`${name} is not set: run through npm test (npm test -- NAME for one file), or set it`);
   return value;
 }

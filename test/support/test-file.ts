@@ -61,7 +61,8 @@ function judge(ending: Ending, limits: Limits): Pick<FileResult, "passed" | "fai
   const { total, passed, skipped } = counts ?? { total: 0, passed: 0, skipped: 0 };
   const reasons: string[] = [];
   if (ending.stopped === "timeout") reasons.push(`killed: it did not end within ${limits.fileMs / 1000} s`);
-  else if (ending.stopped === "open handles") reasons.push(`killed: it left handles open and did not exit within ${limits.exitMs / 1000} s of its last test`);
+  else if (ending.stopped === "open handles")
+    reasons.push(`killed: it left handles open and did not exit within ${limits.exitMs / 1000} s of its last test`);
   else if (ending.signal) reasons.push(`ended by ${ending.signal}`);
   else if (ending.code !== 0 && passed === total) reasons.push(`exit code ${ending.code}`);
   if (!counts && reasons.length === 0) reasons.push("uvu printed no counts: does the file end with .run()?");

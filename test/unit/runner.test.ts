@@ -61,7 +61,11 @@ test("a file that blocks its process is killed at its time limit", async () => {
 
 test("a file that leaves a handle open has failed, and says what is open", async () => {
   const result = await planted('test("a", () => void setInterval(() => {}, 1000)); test.run();');
-  assert.equal(summaryOf(result), { passed: 1, failed: 1, reasons: ["killed: it left handles open and did not exit within 0.5 s of its last test"] });
+  assert.equal(summaryOf(result), {
+    passed: 1,
+    failed: 1,
+    reasons: ["killed: it left handles open and did not exit within 0.5 s of its last test"],
+  });
   assert.match(result.output, "still open: ");
   assert.match(result.output, "Timeout");
 });

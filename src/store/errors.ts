@@ -40,13 +40,13 @@ const awayClasses = [
   MongoServerSelectionError,
   MongoOperationTimeoutError,
   MongoServerClosedError,
-  MongoNotConnectedError,
   MongoStalePrimaryError,
   MongoUnexpectedServerResponseError,
   MongoWriteConcernError,
 ];
 const configurationClasses = [MongoParseError, MongoMissingCredentialsError, MongoMissingDependencyError, MongoCompatibilityError];
-const closedClasses = [MongoClientClosedError, MongoTopologyClosedError];
+/** Not connected: the store connects before it is handed out, so its client was closed since. */
+const closedClasses = [MongoClientClosedError, MongoTopologyClosedError, MongoNotConnectedError];
 
 /** True where the write met a unique key; for an upsert and an insert alike. */
 export function isDuplicateKey(error: unknown): boolean {

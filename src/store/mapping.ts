@@ -22,7 +22,7 @@ export interface Codec<T> {
 export class Mismatch extends Error {}
 
 function mismatch(wanted: string, got: unknown): Mismatch {
-  const kind = got === null ? "null" : Array.isArray(got) ? "an array" : typeof got;
+  const kind = got === null ? "null" : Array.isArray(got) ? "an array" : typeof got === "string" ? "other text" : typeof got;
   return new Mismatch(`must be ${wanted}, is ${got === undefined ? "missing" : kind}`);
 }
 

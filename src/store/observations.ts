@@ -30,7 +30,7 @@ export function observationStore(observations: Documents<Observation>): Observat
       return observations.standing({ _id }, { baseline_epoch: { $lt: ownerEpoch } }, { $set: rest, $unset: { pending: "" } });
     },
 
-    project: (session, ownerEpoch, pending, at) =>
+    project: async (session, ownerEpoch, pending, at) =>
       observations.update({ _id: session }, { baseline_epoch: ownerEpoch }, observations.changes({ pending, lookedAt: at })),
   };
 }

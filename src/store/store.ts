@@ -82,7 +82,8 @@ function clientOf({ url, client }: MongoStoreOptions): { client: MongoClient; ow
   try {
     return { client: new MongoClient(url, clientOptions), owned: true };
   } catch (error) {
-    throw storeError(error, "reading the URL");
+    // Without the cause: it quotes the URL, password included.
+    throw new HeadfastError("configuration", `the MongoDB URL cannot be used (${error instanceof Error ? error.name : "unknown"}); check HEADFAST_MONGO_URL`);
   }
 }
 

@@ -66,16 +66,16 @@ export function turnStore(turns: Documents<Turn>): TurnStore {
       await turns.update(keyOf(session, number), { attempts_spent: added.number - 1 }, change);
     },
 
-    setDue: (session, number, dueAt) => turns.update(keyOf(session, number), {}, turns.changes({ dueAt })),
+    setDue: async (session, number, dueAt) => turns.update(keyOf(session, number), {}, turns.changes({ dueAt })),
 
     async addCrash(session, number, expected, seen, charge) {
       const guard = expected === null ? { stall_seen: null } : { "stall_seen.job": expected.job, "stall_seen.count": expected.count };
       await turns.update(keyOf(session, number), guard, { ...turns.changes({ stallSeen: seen }), $inc: { crashes: charge } });
     },
 
-    setStartMark: (session, number, startMark) => turns.update(keyOf(session, number), {}, turns.changes({ startMark })),
-    setCancelMark: (session, number, cancelMark) => turns.update(keyOf(session, number), { cancel_mark: null }, turns.changes({ cancelMark })),
-    settle: (marks) => turns.updateAll(marks.flatMap((mark) => settling(turns, mark))),
+    setStartMark: async (session, number, startMark) => turns.update(keyOf(session, number), {}, turns.changes({ startMark })),
+    setCancelMark: async (session, number, cancelMark) => turns.update(keyOf(session, number), { cancel_mark: null }, turns.changes({ cancelMark })),
+    settle: async (marks) => turns.updateAll(marks.flatMap((mark) => settling(turns, mark))),
 
     // `letter_cleared` stays, so that a mark that comes late brings no letter back.
     clearLetter: (session, number) => turns.update(keyOf(session, number), {}, { $set: { letter_cleared: true }, $unset: { letter: "" } }),

@@ -21,7 +21,6 @@ test("I12 no answer, no primary, no majority: come back later", () => {
     new mongodb.MongoNetworkTimeoutError("m", {}),
     new mongodb.MongoServerSelectionError("m", {} as mongodb.TopologyDescription),
     new mongodb.MongoOperationTimeoutError("m"),
-    new mongodb.MongoNotConnectedError("m"),
     new mongodb.MongoWriteConcernError({ ok: 1, writeConcernError: { code: 64, errmsg: "m" } } as never),
     Object.assign(new Error("m"), { name: "MongoWaitQueueTimeoutError" }),
   ]) check(error, "store_unavailable");
@@ -41,6 +40,7 @@ test("too large, not storable, closed, and what nobody foresaw", () => {
   check(Object.assign(new RangeError("m"), { code: "ERR_OUT_OF_RANGE" }), "input_too_large");
   check(new mongodb.BSON.BSONError("m"), "document_invalid");
   check(new mongodb.MongoTopologyClosedError("m"), "closed");
+  check(new mongodb.MongoNotConnectedError("m"), "closed");
   check(server(9), "unexpected");
   check(new TypeError("m"), "unexpected");
 });

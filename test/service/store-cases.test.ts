@@ -1,0 +1,348 @@
+/** The cases of other projects that concern the store: races, driver answers, edited documents, sizes, lost answers. */
+import { type ChildProcess, fork } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { BSON, MongoClient } from "mongodb";
+import { limits } from "../../src/domain/limits.ts";
+import type { Message } from "../../src/domain/messages.ts";
+import { type DriverCollection, Documents } from "../../src/store/documents.ts";
+import type { Stored } from "../../src/store/mapping.ts";
+import { ownershipShape, ownershipStore } from "../../src/store/ownership.ts";
+import { clientOptions, type MongoStore, openMongoStore } from "../../src/store/store.ts";
+import { turnStore, turnsShape } from "../../src/store/turns.ts";
+import { realSystem } from "../../src/system.ts";
+import { dropDatabase, inDatabase, silent } from "../support/mongo.ts";
+import { mongoProxy } from "../support/mongo-proxy.ts";
+import { mongoUrl, uniqueName } from "../support/services.ts";
+import { at, entry, frozen, fullEntry, heard, intent, oddText, ownership, turn } from "../support/store-records.ts";
+import { assert, suite } from "../support/suite.ts";
+
+const test = suite("cases of the store", { timeoutMs: 60_000 });
+const database = uniqueName("cases");
+let store: MongoStore;
+
+test.before(async () => {
+  store = await openMongoStore({ url: mongoUrl(), database, system: realSystem, log: silent });
+});
+test.after(async () => {
+  await store.close();
+  await dropDatabase(database);
+});
+
+async function refusal(call: Promise<unknown>): Promise<{ code: string; kind: string; message: string; data: Record<string, unknown> }> {
+  try {
+    await call;
+  } catch (error) {
+    return error as Awaited<ReturnType<typeof refusal>>;
+  }
+  throw new Error("should have been refused");
+}
+
+// ── C1: claims that race ─────────────────────────────────────────────────────────────────────────
+
+/** Claims the session for each bot at once; the owners that were told, or the code of an error. */
+type Claimer = (session: string, bots: string[]) => Promise<string[]>;
+
+async function claimRounds(claimers: Claimer[], rounds: number): Promise<void> {
+  const each = 64 / claimers.length;
+  const bots = (first: number, differ: boolean): string[] => Array.from({ length: each }, (_, n) => (differ ? `bot ${first * each + n}` : "ada"));
+  for (let round = 0; round < rounds; round += 1) {
+    for (const differ of [false, true]) {
+      const session = uniqueName(`c1 ${round}`);
+      const told = (await Promise.all(claimers.map((claim, n) => claim(session, bots(n, differ))))).flat();
+      assert.is(told.length, 64);
+      assert.is(new Set(told).size, 1, `one winner in round ${round}: ${[...new Set(told)].slice(0, 5)}`);
+      assert.is((await store.ownership.get(session))?.bot, told[0]);
+      assert.ok(differ ? told[0]?.startsWith("bot ") : told[0] === "ada", told[0]);
+    }
+  }
+}
+
+async function openedClaimer(): Promise<{ claim: Claimer; close(): Promise<void> }> {
+  const own = await openMongoStore({ url: mongoUrl(), database, system: realSystem, log: silent });
+  const claim: Claimer = (session, bots) => Promise.all(bots.map(async (bot) => (await own.ownership.claim(ownership(session, { bot }))).bot));
+  return { claim, close: () => own.close() };
+}
+
+function claimerProcess(): { claim: Claimer; close(): Promise<void> } {
+  const child: ChildProcess = fork(fileURLToPath(new URL("../support/claimer.ts", import.meta.url)), [database], { execArgv: ["--import", "tsx"] });
+  const claim: Claimer = (session, bots) =>
+    new Promise((resolve, reject) => {
+      const ended = (code: number | null): void => reject(new Error(`the claimer ended with ${code}`));
+      child.once("exit", ended);
+      child.once("message", (told) => {
+        child.off("exit", ended);
+        resolve(told as string[]);
+      });
+      child.send({ session, bots });
+    });
+  return { claim, close: () => new Promise((resolve) => child.once("exit", () => resolve()).disconnect()) };
+}
+
+const long = process.env.HEADFAST_LONG === "1";
+
+test("C1 I5 64 claims at once from 8 clients: one owner, whom all are told", async () => {
+  const claimers = long ? Array.from({ length: 8 }, claimerProcess) : await Promise.all(Array.from({ length: 8 }, openedClaimer));
+  await claimRounds(claimers.map(({ claim }) => claim), long ? 500 : 8).finally(() => Promise.all(claimers.map(({ close }) => close())));
+}, { timeoutMs: 500_000 });
+
+// ── C3: what a driver may answer ─────────────────────────────────────────────────────────────────
+
+const rival: Stored = { _id: "s", v: 1, bot_id: "rival", role: "r", owner_epoch: 0, last_number: 0, last_seq: 0, active_at: 0, created_at: at };
+const mine: Stored = { ...rival, bot_id: "ada" };
+
+/** An ownership store on a collection that answers these. */
+function stubbed(answers: { findOneAndUpdate: unknown; findOne: () => unknown }): ReturnType<typeof ownershipStore> {
+  const collection = { collectionName: "session_ownership", findOneAndUpdate: async () => answers.findOneAndUpdate, findOne: async () => answers.findOne() };
+  const system = { ...realSystem, sleep: async () => {} };
+  return ownershipStore(new Documents(collection as unknown as DriverCollection, ownershipShape, { log: silent, system, sharded: false }));
+}
+
+const shapes: Record<string, unknown> = {
+  "null": null,
+  "undefined": undefined,
+  "a bare image of before": mine,
+  "a bare image of after": mine,
+  "a wrapper": { ok: 1, value: mine, lastErrorObject: { updatedExisting: true, n: 1 } },
+  "a wrapper without a value": { ok: 1, value: null, lastErrorObject: { updatedExisting: false, n: 0 } },
+};
+
+test("C3 whatever the write answers, a rival's session is never taken for mine", async () => {
+  for (const [shape, answer] of Object.entries(shapes)) {
+    const stands = await stubbed({ findOneAndUpdate: answer, findOne: () => rival }).claim(ownership("s"));
+    assert.is(stands.bot, "rival", shape);
+  }
+});
+
+test("C3 whatever the write answers, my session is mine", async () => {
+  for (const [shape, answer] of Object.entries(shapes)) {
+    assert.is((await stubbed({ findOneAndUpdate: answer, findOne: () => mine }).claim(ownership("s"))).bot, "ada", shape);
+  }
+});
+
+test("C3 a read that answers a wrapper, another document or nothing is never taken for an owner", async () => {
+  for (const answer of [{ ok: 1, value: mine }, { ...mine, _id: "other" }, {}]) {
+    const store = stubbed({ findOneAndUpdate: mine, findOne: () => answer });
+    assert.is((await refusal(store.claim(ownership("s")))).code, "document_invalid");
+    assert.is((await refusal(store.get("s"))).code, "document_invalid");
+  }
+  for (const answer of [null, undefined]) {
+    const store = stubbed({ findOneAndUpdate: mine, findOne: () => answer });
+    assert.is((await refusal(store.claim(ownership("s")))).code, "store_unavailable");
+    assert.is(await store.get("s"), undefined);
+  }
+});
+
+test("rule 3: what collided and is then gone is inserted again", async () => {
+  const reads = [null, null, rival];
+  assert.is((await stubbed({ findOneAndUpdate: null, findOne: () => reads.shift() }).claim(ownership("s"))).bot, "rival");
+  assert.equal(reads, []);
+});
+
+test("rule 16: behind a mongos a call is routed by its session, elsewhere `_id` is all it asks for", async () => {
+  for (const sharded of [true, false]) {
+    const filters: unknown[] = [];
+    const note = async (filter: unknown): Promise<null> => (filters.push(filter), null);
+    const collection = { collectionName: "turns", findOne: note, updateOne: note } as unknown as DriverCollection;
+    const turns = turnStore(new Documents(collection, turnsShape, { log: silent, system: realSystem, sharded }));
+    await turns.byNumber("s", 1);
+    await turns.setDue("s", 1, 5);
+    const key = sharded ? { _id: "s#1", session: "s" } : { _id: "s#1" };
+    assert.equal(filters, [key, key]);
+  }
+});
+
+// ── C4, C6 ───────────────────────────────────────────────────────────────────────────────────────
+
+test("C4 bad owners are refused before any write, with ignoreUndefined both ways; a good claim works afterwards", async () => {
+  for (const ignoreUndefined of [true, false]) {
+    const client = new MongoClient(mongoUrl(), { ...clientOptions, ignoreUndefined });
+    const own = await openMongoStore({ client, database, system: realSystem, log: silent });
+    for (const bad of [undefined, null, "", undefined, null, ""] as never[]) {
+      assert.is((await refusal(own.ownership.claim(ownership("c4", { bot: bad })))).code, "invalid_id");
+      assert.is((await refusal(own.ownership.claim(ownership(bad)))).code, "invalid_id");
+      assert.is((await refusal(own.turns.insert(turn("c4", 1, { bot: bad })))).code, "invalid_id");
+    }
+    await inDatabase(database, async (db) => {
+      for (const name of ["session_ownership", "turns"]) {
+        assert.is(await db.collection(name).countDocuments({ bot_id: null }), 0);
+        assert.is(await db.collection<{ _id: string | null }>(name).countDocuments({ _id: { $in: ["c4", "", null] } }), 0);
+      }
+    });
+    assert.is((await own.ownership.claim(ownership(`c4 ${ignoreUndefined}`))).bot, "ada");
+    await client.close();
+  }
+});
+
+test("C6 text that the driver would replace is refused; what is stored comes back byte for byte", async () => {
+  for (const broken of ["high \ud800", "\udc00 low"]) {
+    const refusals = [
+      store.turns.insert(turn("c6", 1, { input: broken })),
+      store.log.insert(entry("c6", 1, { rendered: [broken] })),
+      store.parts.put("c6", broken),
+      store.ownership.freeze("c6", { bot: "ada", ownerEpoch: 0, from: null }, { ...frozen, personaSnapshot: broken }),
+      store.observations.project("c6", 0, { from: "a", to: "b", text: broken }, at),
+      store.journal.insert(intent("c6", "c", 0, { path: broken })),
+    ];
+    for (const one of await Promise.allSettled(refusals)) assert.is(one.status === "rejected" && one.reason.code, "document_invalid");
+    assert.is(await store.turns.byNumber("c6", 1), undefined);
+  }
+  await store.turns.insert(turn("c6", 1, { input: oddText }));
+  assert.is(Buffer.from((await store.turns.byNumber("c6", 1))?.input ?? "").compare(Buffer.from(oddText)), 0);
+});
+
+// ── A6: documents that somebody edited ───────────────────────────────────────────────────────────
+
+async function edited(session: string, fields: Record<string, unknown>): Promise<void> {
+  await inDatabase(database, (db) => db.collection<Stored>("session_ownership").insertOne({ ...mine, _id: session, ...fields }));
+}
+
+test("A6 I6 a missing snapshot is not taken, an empty one is one, anything else is a named error and stays as it is", async () => {
+  await edited("a6 missing", {});
+  assert.is("personaSnapshot" in ((await store.ownership.get("a6 missing")) ?? {}), false);
+  await edited("a6 empty", { persona_snapshot: "" });
+  assert.is((await store.ownership.get("a6 empty"))?.personaSnapshot, "");
+
+  for (const [n, value] of [null, 7, ["p"], { p: 1 }, true].entries()) {
+    await edited(`a6 ${n}`, { persona_snapshot: value });
+    const error = await refusal(store.ownership.get(`a6 ${n}`));
+    assert.equal([error.code, error.data], ["document_invalid", { collection: "session_ownership", _id: `a6 ${n}`, field: "persona_snapshot" }]);
+    await store.ownership.freeze(`a6 ${n}`, { bot: "ada", ownerEpoch: 0, from: null }, frozen);
+    const stored = await inDatabase(database, (db) => db.collection<Stored>("session_ownership").findOne({ _id: `a6 ${n}` }));
+    assert.equal(stored?.persona_snapshot, value, "rebuilt in silence");
+    assert.is((await refusal(store.ownership.claim(ownership(`a6 ${n}`)))).code, "document_invalid");
+  }
+});
+
+test("A6 I5 a bot that is null, missing or no text is a named error, and nobody's claim", async () => {
+  for (const [n, bot_id] of [null, undefined, 7, []].entries()) {
+    await edited(`a6 bot ${n}`, { bot_id });
+    if (bot_id === undefined) await inDatabase(database, (db) => db.collection<Stored>("session_ownership").updateOne({ _id: `a6 bot ${n}` }, { $unset: { bot_id: "" } }));
+    for (const call of [store.ownership.get(`a6 bot ${n}`), store.ownership.claim(ownership(`a6 bot ${n}`))]) {
+      const error = await refusal(call);
+      assert.equal([error.code, error.data.field], ["document_invalid", "bot_id"]);
+    }
+  }
+});
+
+test("A6 rule 19: a document of a newer release is ahead, whatever its fields are", async () => {
+  await edited("a6 newer", { v: 2, bot_id: { name: "ada" } });
+  const error = await refusal(store.ownership.get("a6 newer"));
+  assert.equal([error.code, error.kind], ["version_ahead", "later"]);
+});
+
+test("A6 nested fields are named by their path", async () => {
+  await store.log.insert(fullEntry("a6", 1));
+  const edits: Record<string, unknown> = { "checkpoint.through": "4", messages: "{", "checkpoint.heard.state": null, rendered: ["a", 1], kind: "other", "usage.fresh": "1" };
+  for (const [field, value] of Object.entries(edits)) {
+    const before = await inDatabase(database, (db) => db.collection<Stored>("transcript").findOneAndUpdate({ _id: "a6#1" }, { $set: { [field]: value } }));
+    const error = await refusal(store.log.get("a6", 1));
+    assert.equal([error.code, error.data.field], ["document_invalid", field]);
+    await inDatabase(database, (db) => db.collection<Stored>("transcript").replaceOne({ _id: "a6#1" }, before ?? {}));
+  }
+  assert.equal(await store.log.get("a6", 1), fullEntry("a6", 1));
+});
+
+// ── C7: sizes ────────────────────────────────────────────────────────────────────────────────────
+
+test("C7 a document that MongoDB would not take is refused before it is sent, and disturbs nobody", async () => {
+  for (const bytes of [16.5, 17, 18, 60].map((mega) => mega * 1024 * 1024)) {
+    const [error] = await Promise.all([refusal(store.turns.insert(turn("c7", 1, { input: "x".repeat(bytes) }))), store.turns.byNumber("c7", 1)]);
+    assert.equal([error.code, error.kind], ["input_too_large", "terminal"]);
+    assert.match(error.message, String(limits.documentBytesMax));
+  }
+  assert.is(await store.turns.byNumber("c7", 1), undefined);
+});
+
+test("C7 the largest step that the limits allow fits in a document, and comes back", async () => {
+  const text = "x".repeat(limits.toolResultBytesMax);
+  const messages: Message[] = [
+    { role: "tool", results: Array.from({ length: limits.toolCallsPerStepMax }, (_, n) => ({ id: `c${n}`, text, isError: false })) },
+    { role: "assistant", text: "y".repeat(limits.replyBytesMax), toolCalls: [] },
+  ];
+  const largest = entry("c7 step", 1, { messages, rendered: messages.map((message) => JSON.stringify(message)) });
+  assert.is(await store.log.insert(largest), "inserted");
+  assert.equal(await store.log.get("c7 step", 1), largest);
+});
+
+test("C7 the ownership document stays below 64 KB plus its persona; a turn's attempts are bounded", async () => {
+  const id = "i".repeat(limits.idBytesMax);
+  const persona = "p".repeat(limits.personaBytesMax);
+  await store.ownership.claim(ownership(id, { bot: "b".repeat(limits.botNameBytesMax), parent: id }));
+  await store.ownership.freeze(id, { bot: "b".repeat(limits.botNameBytesMax), ownerEpoch: 0, from: null }, { ...frozen, personaSnapshot: persona });
+  const error = { code: "model_failed", message: "m".repeat(limits.errorBytesMax), stack: "s".repeat(limits.errorBytesMax) };
+  await store.turns.insert(turn("c7 attempts", 1));
+  for (let number = 1; number <= 30; number += 1) await store.turns.addAttempt("c7 attempts", 1, { number, worker: "w", startedAt: at, endedAt: at, error }, null);
+  await inDatabase(database, async (db) => {
+    const owner = await db.collection<Stored>("session_ownership").findOne({ _id: id });
+    const dead = await db.collection<Stored>("turns").findOne({ _id: "c7 attempts#1" });
+    assert.ok(BSON.calculateObjectSize(owner ?? {}) < 64 * 1024 + limits.personaBytesMax);
+    assert.ok(BSON.calculateObjectSize(dead ?? {}) < (limits.attemptsKeptMax + 1) * 2 * limits.errorBytesMax);
+  });
+});
+
+// ── C9: answers that are lost ────────────────────────────────────────────────────────────────────
+
+test("C9 after a lost answer, and after a lost call, the same write again ends as if nothing had been lost", async () => {
+  const proxy = await mongoProxy(mongoUrl());
+  // Without the driver's own retries, which would hide the loss where the server has sessions.
+  const client = new MongoClient(proxy.url, { ...clientOptions, retryWrites: false, retryReads: false });
+  const own = await openMongoStore({ client, database, system: realSystem, log: silent });
+  try {
+    for (const cut of ["answer", "before"] as const) {
+      const s = `c9 ${cut}`;
+      const again = cut === "answer" ? "duplicate" : "inserted";
+      const lost = async (command: string, collection: string, call: () => Promise<unknown>): Promise<void> => {
+        const done = proxy.cutNext(command, collection, cut);
+        const error = await refusal(call());
+        await done;
+        assert.equal([error.code, error.kind], ["store_unavailable", "later"], `${command} ${collection}`);
+      };
+
+      await lost("findAndModify", "session_ownership", () => own.ownership.claim(ownership(s)));
+      assert.is((await inDatabase(database, (db) => db.collection<Stored>("session_ownership").countDocuments({ _id: s }))), cut === "answer" ? 1 : 0);
+      assert.equal(await own.ownership.claim(ownership(s)), ownership(s));
+
+      const freeze = (): Promise<void> => own.ownership.freeze(s, { bot: "ada", ownerEpoch: 0, from: null }, frozen);
+      await lost("update", "session_ownership", freeze);
+      await freeze();
+      assert.equal(await own.ownership.get(s), ownership(s, frozen));
+
+      await lost("insert", "turns", () => own.turns.insert(turn(s, 1)));
+      assert.is(await own.turns.insert(turn(s, 1)), again);
+      assert.is((await own.turns.byNumber(s, 1))?.writer, "writer 1");
+
+      await lost("insert", "transcript", () => own.log.insert(entry(s, 1, { notice: "told once" })));
+      assert.is(await own.log.insert(entry(s, 1, { notice: "told once" })), again);
+      assert.is((await own.log.byKey(s, "key 1"))?.writer, "writer 1");
+      assert.equal((await own.log.read(s, 1, 5)).map((one) => one.seq), [1]);
+
+      const attempt = { number: 1, worker: "w", startedAt: at, endedAt: at, error: { code: "c", message: "m" } };
+      await lost("update", "turns", () => own.turns.addAttempt(s, 1, attempt, 7));
+      await own.turns.addAttempt(s, 1, attempt, 7);
+      assert.is((await own.turns.byNumber(s, 1))?.attemptsSpent, 1);
+      assert.is((await own.turns.byNumber(s, 1))?.attempts.length, 1);
+
+      await lost("findAndModify", "memory_observation", () => own.observations.baseline(s, "ada", 0, heard("first"), at));
+      const second = await own.observations.baseline(s, "ada", 0, heard("second"), at);
+      assert.is(second.baseline?.state, cut === "answer" ? "first" : "second");
+    }
+  } finally {
+    await client.close();
+    await proxy.close();
+  }
+});
+
+test("A6 I12 a read whose answer is lost is an error, not an absence", async () => {
+  const proxy = await mongoProxy(mongoUrl());
+  const client = new MongoClient(proxy.url, { ...clientOptions, retryReads: false });
+  const own = await openMongoStore({ client, database, system: realSystem, log: silent });
+  for (const cut of ["answer", "before"] as const) {
+    const done = proxy.cutNext("find", "session_ownership", cut);
+    assert.is((await refusal(own.ownership.get("a6 missing"))).code, "store_unavailable");
+    await done;
+  }
+  await client.close();
+  await proxy.close();
+});
+
+test.run();

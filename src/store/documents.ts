@@ -11,7 +11,10 @@ import { isDuplicateKey, storeError } from "./errors.ts";
 import { changesOf, decodeFields, encodeFields, type Fields, Mismatch, type Stored } from "./mapping.ts";
 
 /** What is used of a driver's collection. */
-export type DriverCollection = Pick<Collection<Stored>, "collectionName" | "insertOne" | "findOne" | "find" | "updateOne" | "findOneAndUpdate" | "bulkWrite">;
+export type DriverCollection = Pick<
+  Collection<Stored>,
+  "collectionName" | "insertOne" | "findOne" | "find" | "updateOne" | "findOneAndUpdate" | "bulkWrite"
+>;
 
 /** Which document: `session` routes the call where the collection is sharded by it, and is left out elsewhere. */
 export interface Key {
@@ -54,7 +57,10 @@ export class Documents<T extends object> {
     const document = { _id, ...this.#valid(_id, () => encodeFields(this.#shape.fields, record)) };
     const bytes = BSON.calculateObjectSize(document);
     if (bytes <= limits.documentBytesMax) return document;
-    throw new HeadfastError("input_too_large", `${this.#shape.collection}: a document of ${bytes} bytes, MongoDB takes ${limits.documentBytesMax}`);
+    throw new HeadfastError(
+      "input_too_large",
+      `${this.#shape.collection}: a document of ${bytes} bytes, MongoDB takes ${limits.documentBytesMax}`,
+    );
   }
 
   /** `$set` and `$unset` of a partial record. */
@@ -114,7 +120,11 @@ export class Documents<T extends object> {
   /** Unordered: each is an update of one document. */
   async updateAll(updates: readonly { key: Key; guard: Filter<Stored>; change: Update }[]): Promise<void> {
     if (updates.length === 0) return;
-    const operations = updates.map(({ key, guard, change }): AnyBulkWriteOperation<Stored> => ({ updateOne: { filter: { ...guard, ...this.#filter(key) }, update: change as UpdateFilter<Stored> } }));
+    const operations = updates.map(
+      ({ key, guard, change }): AnyBulkWriteOperation<Stored> => ({
+        updateOne: { filter: { ...guard, ...this.#filter(key) }, update: change as UpdateFilter<Stored> },
+      }),
+    );
     await this.#call("bulk update", () => this.#collection.bulkWrite(operations, { ordered: false }));
   }
 
@@ -129,13 +139,19 @@ export class Documents<T extends object> {
       if (stands !== undefined) return stands;
       await this.#around.system.sleep(limits.storePauseMs);
     }
-    throw new HeadfastError("store_unavailable", `${this.#shape.collection} ${key._id}: what collided was gone ${limits.raceTriesMax} times`);
+    throw new HeadfastError(
+      "store_unavailable",
+      `${this.#shape.collection} ${key._id}: what collided was gone ${limits.raceTriesMax} times`,
+    );
   }
 
   async #upsert(key: Key, guard: Filter<Stored>, change: Update): Promise<void> {
     await this.#call("upsert", async () => {
       try {
-        await this.#collection.findOneAndUpdate({ ...guard, ...this.#filter(key) }, change as UpdateFilter<Stored>, { upsert: true, returnDocument: "after" });
+        await this.#collection.findOneAndUpdate({ ...guard, ...this.#filter(key) }, change as UpdateFilter<Stored>, {
+          upsert: true,
+          returnDocument: "after",
+        });
       } catch (error) {
         if (!isDuplicateKey(error)) throw error;
       }
@@ -162,7 +178,11 @@ export class Documents<T extends object> {
   decode(document: Stored): T {
     const { v, _id } = document;
     if (typeof v === "number" && v > recordVersion) {
-      throw new HeadfastError("version_ahead", `${this.#shape.collection} ${_id} has version ${v}, this release knows ${recordVersion}; upgrade this worker`, { data: { collection: this.#shape.collection, _id } });
+      throw new HeadfastError(
+        "version_ahead",
+        `${this.#shape.collection} ${_id} has version ${v}, this release knows ${recordVersion}; upgrade this worker`,
+        { data: { collection: this.#shape.collection, _id } },
+      );
     }
     const record = this.#valid(_id, () => decodeFields(this.#shape.fields, document));
     if (this.#shape.keyOf(record)._id !== _id) throw this.broken(_id, "_id must agree with the other fields");
@@ -185,7 +205,10 @@ export class Documents<T extends object> {
   /** The error for a document that is not what a release wrote; `what` begins with the field. */
   broken(_id: string, what: string, cause?: unknown): HeadfastError {
     const [field] = what.split(" ");
-    return new HeadfastError("document_invalid", `${this.#shape.collection} ${_id}: ${what}`, { data: { collection: this.#shape.collection, _id, field }, cause });
+    return new HeadfastError("document_invalid", `${this.#shape.collection} ${_id}: ${what}`, {
+      data: { collection: this.#shape.collection, _id, field },
+      cause,
+    });
   }
 
   async #call<R>(what: string, work: () => Promise<R>): Promise<R> {

@@ -27,8 +27,8 @@ export const namespaceNotFound = 26;
 
 /** Not primary, stepped down, shutting down, interrupted, timed out, locked, no majority, stale routing, disk full. */
 const awayCodes = new Set([
-  6, 7, 24, 43, 46, 50, 63, 64, 89, 91, 100, 112, 133, 134, 150, 175, 189, 202, 234, 262, 317, 365, 384, 462,
-  9001, 10058, 10107, 11600, 11601, 11602, 13388, 13435, 13436, 14031,
+  6, 7, 24, 43, 46, 50, 63, 64, 89, 91, 100, 112, 133, 134, 150, 175, 189, 202, 234, 262, 317, 365, 384, 462, 9001, 10058, 10107, 11600,
+  11601, 11602, 13388, 13435, 13436, 14031,
 ]);
 /** Who may do what, how one connects, and what the deployment does not offer. */
 const configurationCodes = new Set([11, 13, 18, 79, 148, 334, 391, 8000]);
@@ -57,7 +57,10 @@ export function isDuplicateKey(error: unknown): boolean {
 export function storeError(error: unknown, what: string): HeadfastError {
   if (error instanceof HeadfastError) return error;
   const code = codeOf(error);
-  return new HeadfastError(code, `MongoDB, ${what}: ${meanings[code] ?? "the call failed"}${detailOf(error)}`, { cause: error, data: { operation: what } });
+  return new HeadfastError(code, `MongoDB, ${what}: ${meanings[code] ?? "the call failed"}${detailOf(error)}`, {
+    cause: error,
+    data: { operation: what },
+  });
 }
 
 const meanings: Partial<Record<ErrorCode, string>> = {

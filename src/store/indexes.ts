@@ -75,7 +75,9 @@ export async function ensureIndexes(db: Db, settings: Documents<Setting>, log: L
 
 async function make(db: Db, { collection, key, ...spec }: IndexSpec): Promise<void> {
   try {
-    await db.collection(collection).createIndex(key, { name: spec.name, ...(spec.unique && { unique: true }), ...(spec.sparse && { sparse: true }) });
+    await db
+      .collection(collection)
+      .createIndex(key, { name: spec.name, ...(spec.unique && { unique: true }), ...(spec.sparse && { sparse: true }) });
   } catch (error) {
     if (refusals.has(codeOf(error))) throw missing({ collection, key, ...spec }, error);
     throw storeError(error, `making the index ${spec.name} of ${collection}`);

@@ -140,7 +140,10 @@ export function decodeFields<T extends object>(fields: Fields<T>, document: Reco
 }
 
 /** `$set` and `$unset` of the fields given; null and undefined are taken off. */
-export function changesOf<T extends object>(fields: Fields<T>, change: { [K in keyof T]?: T[K] | undefined }): { $set?: Record<string, unknown>; $unset?: Record<string, ""> } {
+export function changesOf<T extends object>(
+  fields: Fields<T>,
+  change: { [K in keyof T]?: T[K] | undefined },
+): { $set?: Record<string, unknown>; $unset?: Record<string, ""> } {
   const set: Record<string, unknown> = {};
   const unset: Record<string, ""> = {};
   for (const key of Object.keys(change) as (keyof T)[]) {

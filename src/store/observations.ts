@@ -25,7 +25,15 @@ export function observationStore(observations: Documents<Observation>): Observat
 
     // Replaces the baseline of an earlier owner; one of this epoch or a later one does not match, and its `_id` collides.
     async baseline(session, bot, ownerEpoch, heard, at) {
-      const fresh: Observation = { v: recordVersion, session, bot, baseline: heard, baselineEpoch: ownerEpoch, pending: null, lookedAt: at };
+      const fresh: Observation = {
+        v: recordVersion,
+        session,
+        bot,
+        baseline: heard,
+        baselineEpoch: ownerEpoch,
+        pending: null,
+        lookedAt: at,
+      };
       const { _id, ...rest } = observations.encode(fresh);
       return observations.standing({ _id }, { baseline_epoch: { $lt: ownerEpoch } }, { $set: rest, $unset: { pending: "" } });
     },

@@ -55,7 +55,11 @@ export function ownershipStore(owners: Documents<Ownership>): OwnershipStore {
     // I6: one guarded update; the guard on the snapshot keeps the first one whatever else was edited.
     async freeze(session, guard, set) {
       const untaken = set.personaSnapshot === undefined ? {} : { persona_snapshot: { $exists: false } };
-      await owners.update({ _id: session }, { bot_id: guard.bot, owner_epoch: guard.ownerEpoch, baseline: guard.from, ...untaken }, owners.changes(set));
+      await owners.update(
+        { _id: session },
+        { bot_id: guard.bot, owner_epoch: guard.ownerEpoch, baseline: guard.from, ...untaken },
+        owners.changes(set),
+      );
     },
 
     async rollForward(session, to) {

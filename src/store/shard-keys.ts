@@ -20,7 +20,11 @@ export async function checkShardKeys(shardKeyOf: ShardKeyOf): Promise<void> {
     const field = bySession.includes(collection) ? "session" : "_id";
     const right = Object.keys(key).join() === field && (key[field] === 1 || (field === "_id" && key[field] === "hashed"));
     if (right) continue;
-    throw new HeadfastError("configuration", `collection ${collection} is sharded by ${JSON.stringify(key)}; the protocol needs { ${field}: 1 }, or none`, { data: { collection } });
+    throw new HeadfastError(
+      "configuration",
+      `collection ${collection} is sharded by ${JSON.stringify(key)}; the protocol needs { ${field}: 1 }, or none`,
+      { data: { collection } },
+    );
   }
 }
 
@@ -39,7 +43,10 @@ export async function isMongos(client: MongoClient): Promise<boolean> {
 export function shardKeysOf(client: MongoClient, database: string): ShardKeyOf {
   return async (collection) => {
     try {
-      const found = await client.db("config").collection<{ _id: string; key?: Record<string, unknown> }>("collections").findOne({ _id: `${database}.${collection}` });
+      const found = await client
+        .db("config")
+        .collection<{ _id: string; key?: Record<string, unknown> }>("collections")
+        .findOne({ _id: `${database}.${collection}` });
       return found?.key ?? null;
     } catch (error) {
       throw storeError(error, `reading the shard key of ${collection}`);

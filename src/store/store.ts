@@ -40,7 +40,14 @@ const concerns = {
 } as const;
 
 /** Values as the mappings expect them, whatever a client that was handed in prefers. */
-const values = { ignoreUndefined: true, promoteValues: true, promoteLongs: true, useBigInt64: false, promoteBuffers: false, raw: false } as const;
+const values = {
+  ignoreUndefined: true,
+  promoteValues: true,
+  promoteLongs: true,
+  useBigInt64: false,
+  promoteBuffers: false,
+  raw: false,
+} as const;
 
 /** How a client of ours connects. The driver repeats a write by itself only where the server can tell a repeat. */
 export const clientOptions: MongoClientOptions = {
@@ -78,12 +85,16 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<MongoS
 
 function clientOf({ url, client }: MongoStoreOptions): { client: MongoClient; owned: boolean } {
   if (client !== undefined && url === undefined) return { client, owned: false };
-  if (url === undefined || client !== undefined) throw new HeadfastError("configuration", "the store needs either a MongoDB URL or a client");
+  if (url === undefined || client !== undefined)
+    throw new HeadfastError("configuration", "the store needs either a MongoDB URL or a client");
   try {
     return { client: new MongoClient(url, clientOptions), owned: true };
   } catch (error) {
     // Without the cause: it quotes the URL, password included.
-    throw new HeadfastError("configuration", `the MongoDB URL cannot be used (${error instanceof Error ? error.name : "unknown"}); check HEADFAST_MONGO_URL`);
+    throw new HeadfastError(
+      "configuration",
+      `the MongoDB URL cannot be used (${error instanceof Error ? error.name : "unknown"}); check HEADFAST_MONGO_URL`,
+    );
   }
 }
 

@@ -73,7 +73,9 @@ export function journalStore(intents: Documents<WriteIntent>): JournalStore {
     async ofCall(session, callId) {
       const found: WriteIntent[] = [];
       for (;;) {
-        const batch = await intents.dense(Array.from({ length: limits.logBatchMax }, (_, n) => intentKey(session, callId, found.length + n)));
+        const batch = await intents.dense(
+          Array.from({ length: limits.logBatchMax }, (_, n) => intentKey(session, callId, found.length + n)),
+        );
         found.push(...batch);
         if (batch.length < limits.logBatchMax) return found;
       }

@@ -29,7 +29,10 @@ const checkpoint = object<Checkpoint>({
   through: ["through", whole],
   above: ["above", listOf(rangeOf(whole))],
   next: ["next", listOf(whole)],
-  open: ["open", nullable(object({ number: ["number", whole], turnId: ["turn_id", text], generation: ["generation", whole], steps: ["steps", whole] }))],
+  open: [
+    "open",
+    nullable(object({ number: ["number", whole], turnId: ["turn_id", text], generation: ["generation", whole], steps: ["steps", whole] })),
+  ],
   parked: ["parked", nullable(turnRef)],
   owed: ["owed", nullable(turnRef)],
   heard: ["heard", nullable(heard)],
@@ -53,7 +56,17 @@ export const transcriptShape: Shape<Entry> = {
     messages: ["messages", messages],
     rendered: ["rendered", listOf(text)],
     dialect: ["dialect", nullable(text)],
-    usage: ["usage", nullable(object({ fresh: ["fresh", tokens], cacheRead: ["cache_read", tokens], cacheWrite: ["cache_write", tokens], output: ["output", tokens] }))],
+    usage: [
+      "usage",
+      nullable(
+        object({
+          fresh: ["fresh", tokens],
+          cacheRead: ["cache_read", tokens],
+          cacheWrite: ["cache_write", tokens],
+          output: ["output", tokens],
+        }),
+      ),
+    ],
     model: ["model", nullable(text)],
     notice: ["notice", nullable(text)],
     outcome: ["outcome", nullable(outcome)],

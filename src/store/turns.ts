@@ -9,7 +9,7 @@ import type { SettledMark, TurnStore } from "../domain/ports.ts";
 import type { Attempt, Turn } from "../domain/records.ts";
 import type { Documents, Key, Shape, Update } from "./documents.ts";
 import { causeOfFailure, outcome } from "./fields.ts";
-import { finite, id, listOf, nullable, object, oneOf, optional, text, type Stored, whole } from "./mapping.ts";
+import { finite, id, listOf, nullable, object, oneOf, optional, type Stored, text, whole } from "./mapping.ts";
 
 const attempt = object<Attempt>({
   number: ["number", whole],
@@ -74,7 +74,8 @@ export function turnStore(turns: Documents<Turn>): TurnStore {
     },
 
     setStartMark: async (session, number, startMark) => turns.update(keyOf(session, number), {}, turns.changes({ startMark })),
-    setCancelMark: async (session, number, cancelMark) => turns.update(keyOf(session, number), { cancel_mark: null }, turns.changes({ cancelMark })),
+    setCancelMark: async (session, number, cancelMark) =>
+      turns.update(keyOf(session, number), { cancel_mark: null }, turns.changes({ cancelMark })),
     settle: async (marks) => turns.updateAll(marks.flatMap((mark) => settling(turns, mark))),
 
     // `letter_cleared` stays, so that a mark that comes late brings no letter back.
@@ -86,7 +87,10 @@ export function turnStore(turns: Documents<Turn>): TurnStore {
 }
 
 /** The first mark of a turn stands: a repeat matches nothing. For a dead letter the two guards exclude each other. */
-function settling(turns: Documents<Turn>, { session, number, letter, ...mark }: SettledMark): { key: Key; guard: Stored | object; change: Update }[] {
+function settling(
+  turns: Documents<Turn>,
+  { session, number, letter, ...mark }: SettledMark,
+): { key: Key; guard: Stored | object; change: Update }[] {
   const key = keyOf(session, number);
   const settled = { key, guard: { outcome: null }, change: turns.changes({ ...mark, open: null }) };
   if (letter === null) return [settled];

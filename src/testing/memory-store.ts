@@ -18,7 +18,16 @@ import type {
   Store,
   TurnStore,
 } from "../domain/ports.ts";
-import { type Entry, type ManifestEntry, type Note, type Observation, type Ownership, recordVersion, type Turn, type WriteIntent } from "../domain/records.ts";
+import {
+  type Entry,
+  type ManifestEntry,
+  type Note,
+  type Observation,
+  type Ownership,
+  recordVersion,
+  type Turn,
+  type WriteIntent,
+} from "../domain/records.ts";
 import { MemoryTable } from "./memory-table.ts";
 
 /**
@@ -40,7 +49,14 @@ export interface MemoryStore extends Store {
   /** The primary is lost: what had no majority never was. */
   failover(): void;
   /** What the majority has, oldest first; for checkers. */
-  contents(): { ownership: Ownership[]; turns: Turn[]; entries: Entry[]; notes: Note[]; observations: Observation[]; intents: WriteIntent[] };
+  contents(): {
+    ownership: Ownership[];
+    turns: Turn[];
+    entries: Entry[];
+    notes: Note[];
+    observations: Observation[];
+    intents: WriteIntent[];
+  };
 }
 
 /** An empty store. Unlike MongoDB it knows no limit of size. */
@@ -63,8 +79,16 @@ class Memory implements MemoryStore {
   readonly #intents = new MemoryTable<WriteIntent>();
   readonly #settings = new MemoryTable<string>();
   readonly #tables = [
-    this.#owners, this.#turns, this.#cleared, this.#entries, this.#notes,
-    this.#observations, this.#states, this.#parts, this.#intents, this.#settings,
+    this.#owners,
+    this.#turns,
+    this.#cleared,
+    this.#entries,
+    this.#notes,
+    this.#observations,
+    this.#states,
+    this.#parts,
+    this.#intents,
+    this.#settings,
   ];
 
   commitAll(): void {
@@ -125,7 +149,10 @@ class Memory implements MemoryStore {
     get: (session) => this.#read(() => this.#owners.read(session)),
     claim: async (fresh) => {
       checkOwner(fresh);
-      return this.#settled(() => this.#owners.insert(fresh.session, fresh), () => this.#owners.onPrimary(fresh.session));
+      return this.#settled(
+        () => this.#owners.insert(fresh.session, fresh),
+        () => this.#owners.onPrimary(fresh.session),
+      );
     },
     freeze: async (session, guard, set) => {
       await this.#write(() =>
@@ -142,10 +169,24 @@ class Memory implements MemoryStore {
     },
     rollForward: async (session, to) => {
       checkId("bot", to.bot);
-      await this.#write(() => this.#owners.update(session, (owner) => owner.ownerEpoch < to.ownerEpoch, () => ({ ...to, ...nothingFrozen })));
+      await this.#write(() =>
+        this.#owners.update(
+          session,
+          (owner) => owner.ownerEpoch < to.ownerEpoch,
+          () => ({ ...to, ...nothingFrozen }),
+        ),
+      );
     },
     touch: async (hints) => {
-      await this.#write(() => changedAny(hints, (hint) => this.#owners.update(hint.session, (owner) => leads(hint, owner), (owner) => highest(hint, owner))));
+      await this.#write(() =>
+        changedAny(hints, (hint) =>
+          this.#owners.update(
+            hint.session,
+            (owner) => leads(hint, owner),
+            (owner) => highest(hint, owner),
+          ),
+        ),
+      );
     },
     list: ({ bot, activeSince, limit }) =>
       this.#read(() =>
@@ -166,29 +207,65 @@ class Memory implements MemoryStore {
     byNumber: (session, number) => this.#read(() => this.#turns.read(numberedId(session, number))),
     byId: (session, turnId, generation) => this.#read(() => this.#turns.readSecond(JSON.stringify([session, turnId, generation]))),
     addAttempt: (session, number, attempt, dueAt) =>
-      this.#change(session, number, (turn) => turn.attemptsSpent === attempt.number - 1, (turn) => ({
-        attempts: [...turn.attempts, attempt].slice(-limits.attemptsKeptMax),
-        attemptsSpent: attempt.number,
-        dueAt,
-      })),
-    setDue: (session, number, dueAt) => this.#change(session, number, () => true, () => ({ dueAt })),
+      this.#change(
+        session,
+        number,
+        (turn) => turn.attemptsSpent === attempt.number - 1,
+        (turn) => ({
+          attempts: [...turn.attempts, attempt].slice(-limits.attemptsKeptMax),
+          attemptsSpent: attempt.number,
+          dueAt,
+        }),
+      ),
+    setDue: (session, number, dueAt) =>
+      this.#change(
+        session,
+        number,
+        () => true,
+        () => ({ dueAt }),
+      ),
     addCrash: (session, number, expected, seen, charge) =>
-      this.#change(session, number, (turn) => sameStall(turn.stallSeen, expected), (turn) => ({ stallSeen: seen, crashes: turn.crashes + charge })),
-    setStartMark: (session, number, startMark) => this.#change(session, number, () => true, () => ({ startMark })),
-    setCancelMark: (session, number, cancelMark) => this.#change(session, number, (turn) => turn.cancelMark === null, () => ({ cancelMark })),
+      this.#change(
+        session,
+        number,
+        (turn) => sameStall(turn.stallSeen, expected),
+        (turn) => ({ stallSeen: seen, crashes: turn.crashes + charge }),
+      ),
+    setStartMark: (session, number, startMark) =>
+      this.#change(
+        session,
+        number,
+        () => true,
+        () => ({ startMark }),
+      ),
+    setCancelMark: (session, number, cancelMark) =>
+      this.#change(
+        session,
+        number,
+        (turn) => turn.cancelMark === null,
+        () => ({ cancelMark }),
+      ),
     settle: async (marks) => {
       await this.#write(() =>
         changedAny(marks, ({ session, number, ...mark }) => {
           const id = numberedId(session, number);
           const letter = this.#cleared.onPrimary(id) ? null : mark.letter;
-          return this.#turns.update(id, (turn) => turn.outcome === null, () => ({ ...mark, letter, open: null }));
+          return this.#turns.update(
+            id,
+            (turn) => turn.outcome === null,
+            () => ({ ...mark, letter, open: null }),
+          );
         }),
       );
     },
     clearLetter: async (session, number) => {
       const id = numberedId(session, number);
       await this.#write(() => {
-        const known = this.#turns.update(id, () => true, () => ({ letter: null }));
+        const known = this.#turns.update(
+          id,
+          () => true,
+          () => ({ letter: null }),
+        );
         if (known) this.#cleared.insert(id, true);
         return known;
       });
@@ -222,15 +299,35 @@ class Memory implements MemoryStore {
   readonly observations: ObservationStore = {
     get: (session) => this.#read(() => this.#observations.read(session)),
     baseline: async (session, bot, ownerEpoch, heard, at) => {
-      const fresh: Observation = { v: recordVersion, session, bot, baseline: heard, baselineEpoch: ownerEpoch, pending: null, lookedAt: at };
+      const fresh: Observation = {
+        v: recordVersion,
+        session,
+        bot,
+        baseline: heard,
+        baselineEpoch: ownerEpoch,
+        pending: null,
+        lookedAt: at,
+      };
       checkOwner(fresh);
       return this.#settled(
-        () => this.#observations.insert(session, fresh) || this.#observations.update(session, (old) => old.baselineEpoch < ownerEpoch, () => fresh),
+        () =>
+          this.#observations.insert(session, fresh) ||
+          this.#observations.update(
+            session,
+            (old) => old.baselineEpoch < ownerEpoch,
+            () => fresh,
+          ),
         () => this.#observations.onPrimary(session),
       );
     },
     project: async (session, ownerEpoch, pending, at) => {
-      await this.#write(() => this.#observations.update(session, (old) => old.baselineEpoch === ownerEpoch, () => ({ pending, lookedAt: at })));
+      await this.#write(() =>
+        this.#observations.update(
+          session,
+          (old) => old.baselineEpoch === ownerEpoch,
+          () => ({ pending, lookedAt: at }),
+        ),
+      );
     },
   };
 
@@ -254,7 +351,11 @@ class Memory implements MemoryStore {
   };
 
   readonly settings: SettingsStore = {
-    once: (name, value) => this.#settled(() => this.#settings.insert(name, value), () => this.#settings.onPrimary(name)),
+    once: (name, value) =>
+      this.#settled(
+        () => this.#settings.insert(name, value),
+        () => this.#settings.onPrimary(name),
+      ),
   };
 }
 
@@ -299,7 +400,11 @@ function leads(hint: Hint, owner: Hint): boolean {
 }
 
 function highest(a: Hint, b: Hint): Hint {
-  return { lastNumber: Math.max(a.lastNumber, b.lastNumber), lastSeq: Math.max(a.lastSeq, b.lastSeq), activeAt: Math.max(a.activeAt, b.activeAt) };
+  return {
+    lastNumber: Math.max(a.lastNumber, b.lastNumber),
+    lastSeq: Math.max(a.lastSeq, b.lastSeq),
+    activeAt: Math.max(a.activeAt, b.activeAt),
+  };
 }
 
 function sameStall(a: Turn["stallSeen"], b: Turn["stallSeen"]): boolean {

@@ -4,7 +4,8 @@ import { assert, type Suite } from "../support/suite.ts";
 import { codeOf, type StoreOf, together } from "./store-suite.ts";
 
 export function logCases(test: Suite, store: StoreOf): void {
-  const seqs = async (session: string, from: number, count: number): Promise<number[]> => (await store().log.read(session, from, count)).map((one) => one.seq);
+  const seqs = async (session: string, from: number, count: number): Promise<number[]> =>
+    (await store().log.read(session, from, count)).map((one) => one.seq);
 
   test("an entry comes back as it was inserted, by seq and by key", async () => {
     for (const one of [entry("least", 1), fullEntry("full", 2)]) {
@@ -21,11 +22,16 @@ export function logCases(test: Suite, store: StoreOf): void {
     const rendered = [oddText, "", `${oddText.repeat(500)}`, JSON.stringify({ "$a.b\0": oddText })];
     await store().log.insert(entry("bytes", 1, { rendered }));
     const back = (await store().log.get("bytes", 1))?.rendered ?? [];
-    assert.equal(back.map((text) => Buffer.from(text).toString("hex")), rendered.map((text) => Buffer.from(text).toString("hex")));
+    assert.equal(
+      back.map((text) => Buffer.from(text).toString("hex")),
+      rendered.map((text) => Buffer.from(text).toString("hex")),
+    );
   });
 
   test("any keys inside messages come back unchanged", async () => {
-    const strange = JSON.parse('{"role":"user","blocks":[{"type":"input","text":"x","a.b":{"$set":null,"":1,"__proto__":[1.5,-0.1,1e300]},"n\\u0000l":true}]}');
+    const strange = JSON.parse(
+      '{"role":"user","blocks":[{"type":"input","text":"x","a.b":{"$set":null,"":1,"__proto__":[1.5,-0.1,1e300]},"n\\u0000l":true}]}',
+    );
     await store().log.insert(entry("keys", 1, { messages: [strange] }));
     assert.is(JSON.stringify((await store().log.get("keys", 1))?.messages), JSON.stringify([strange]));
   });

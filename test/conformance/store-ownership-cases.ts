@@ -47,15 +47,26 @@ export function ownershipCases(test: Suite, store: StoreOf): void {
 
   test("I6 50 freezes at once: one wins whole", async () => {
     await store().ownership.claim(ownership("race"));
-    await together(50, (n) => store().ownership.freeze("race", guard, { ...frozen, personaSnapshot: `persona ${n}`, personaSnapshotAt: `at ${n}`, prefixSha256: `prefix ${n}` }));
+    await together(50, (n) =>
+      store().ownership.freeze("race", guard, {
+        ...frozen,
+        personaSnapshot: `persona ${n}`,
+        personaSnapshotAt: `at ${n}`,
+        prefixSha256: `prefix ${n}`,
+      }),
+    );
     const won = await get("race");
     const n = won?.personaSnapshot?.split(" ")[1];
-    assert.equal(won, ownership("race", { ...frozen, personaSnapshot: `persona ${n}`, personaSnapshotAt: `at ${n}`, prefixSha256: `prefix ${n}` }));
+    assert.equal(
+      won,
+      ownership("race", { ...frozen, personaSnapshot: `persona ${n}`, personaSnapshotAt: `at ${n}`, prefixSha256: `prefix ${n}` }),
+    );
   });
 
   test("I6 freeze does nothing under another bot, epoch or baseline, and creates nothing", async () => {
     const stands = await store().ownership.claim(ownership("guarded"));
-    for (const wrong of [{ bot: "rival" }, { ownerEpoch: 1 }, { from: 0 }]) await store().ownership.freeze("guarded", { ...guard, ...wrong }, frozen);
+    for (const wrong of [{ bot: "rival" }, { ownerEpoch: 1 }, { from: 0 }])
+      await store().ownership.freeze("guarded", { ...guard, ...wrong }, frozen);
     assert.equal(await get("guarded"), stands);
     await store().ownership.freeze("unclaimed", guard, frozen);
     assert.is(await get("unclaimed"), undefined);
@@ -107,7 +118,8 @@ export function ownershipCases(test: Suite, store: StoreOf): void {
   test("list: newest activity first, by bot, since a time, up to a limit", async () => {
     for (const n of [2, 1, 3]) await store().ownership.claim(ownership(`l${n}`, { bot: "lister", activeAt: n }));
     await store().ownership.claim(ownership("l4", { bot: "lister 2", activeAt: 4e15 }));
-    const list = async (filter: Parameters<ReturnType<StoreOf>["ownership"]["list"]>[0]): Promise<string[]> => (await store().ownership.list(filter)).map((one) => one.session);
+    const list = async (filter: Parameters<ReturnType<StoreOf>["ownership"]["list"]>[0]): Promise<string[]> =>
+      (await store().ownership.list(filter)).map((one) => one.session);
     assert.equal(await list({ bot: "lister", limit: 10 }), ["l3", "l2", "l1"]);
     assert.equal(await list({ bot: "lister", limit: 2 }), ["l3", "l2"]);
     assert.equal(await list({ bot: "lister", activeSince: 2, limit: 10 }), ["l3", "l2"]);

@@ -32,7 +32,10 @@ export function smallCases(test: Suite, store: StoreOf): void {
   test("observation: a later owner's baseline replaces all; an earlier one's does nothing", async () => {
     await store().observations.baseline("p", "ada", 0, heard("a"), at);
     await store().observations.project("p", 0, { from: "a", to: "b", text: oddText }, "later");
-    assert.equal(await store().observations.get("p"), observation("p", { baseline: heard("a"), pending: { from: "a", to: "b", text: oddText }, lookedAt: "later" }));
+    assert.equal(
+      await store().observations.get("p"),
+      observation("p", { baseline: heard("a"), pending: { from: "a", to: "b", text: oddText }, lookedAt: "later" }),
+    );
     const bea = observation("p", { bot: "bea", baseline: heard("c"), baselineEpoch: 2, lookedAt: "again" });
     assert.equal(await store().observations.baseline("p", "bea", 2, heard("c"), "again"), bea);
     assert.equal(await store().observations.baseline("p", "cyd", 1, heard("d"), "no"), bea);
@@ -46,12 +49,16 @@ export function smallCases(test: Suite, store: StoreOf): void {
     await store().observations.baseline("q", "ada", 0, { state: "s", branch: null, head: null }, at);
     await store().observations.project("q", 0, { from: "a", to: "b", text: "t" }, "1");
     await store().observations.project("q", 0, null, "2");
-    assert.equal(await store().observations.get("q"), observation("q", { baseline: { state: "s", branch: null, head: null }, lookedAt: "2" }));
+    assert.equal(
+      await store().observations.get("q"),
+      observation("q", { baseline: { state: "s", branch: null, head: null }, lookedAt: "2" }),
+    );
     assert.is(await codeOf(store().observations.baseline("q2", "", 0, heard("a"), at)), "invalid_id");
   });
 
   test("states: manifests come back whole, the large ones too, and twice is harmless", async () => {
-    const files = (count: number) => Array.from({ length: count }, (_, n) => ({ path: `folder/${n} ${oddText}`, mode: "100644", blob: n.toString(16).padStart(40, "0") }));
+    const files = (count: number) =>
+      Array.from({ length: count }, (_, n) => ({ path: `folder/${n} ${oddText}`, mode: "100644", blob: n.toString(16).padStart(40, "0") }));
     const sizes = { none: 0, one: 1, full: limits.statePathsPerDocument, more: limits.statePathsPerDocument * 2 + 1 };
     for (const [id, size] of Object.entries(sizes)) {
       await together(2, () => store().states.put(id, files(size)));
@@ -62,7 +69,11 @@ export function smallCases(test: Suite, store: StoreOf): void {
   });
 
   test("parts: texts come back byte for byte, the empty one too", async () => {
-    for (const [hash, text] of [["h1", oddText], ["h2", ""], ["h3", "x".repeat(200_000)]] as const) {
+    for (const [hash, text] of [
+      ["h1", oddText],
+      ["h2", ""],
+      ["h3", "x".repeat(200_000)],
+    ] as const) {
       await together(3, () => store().parts.put(hash, text));
       assert.is(await store().parts.get(hash), text);
     }
@@ -73,7 +84,12 @@ export function smallCases(test: Suite, store: StoreOf): void {
     assert.is(await store().journal.insert(intent("j", "c", 0)), "inserted");
     assert.is(await store().journal.insert(intent("j", "c", 0, { after: "other" })), "duplicate");
     assert.is(await store().journal.insert(intent("j", "c", 1, { before: "x", after: null })), "inserted");
-    for (const [session, call] of [["j\",\"c", "c"], ["j", "c\",0"], ["j,c", "c"], ["j", "c,0"]] as const) {
+    for (const [session, call] of [
+      ['j","c', "c"],
+      ["j", 'c",0'],
+      ["j,c", "c"],
+      ["j", "c,0"],
+    ] as const) {
       assert.is(await store().journal.insert(intent(session, call, 0, { path: `${session}|${call}` })), "inserted");
       assert.is((await store().journal.get(session, call, 0))?.path, `${session}|${call}`);
     }
@@ -87,7 +103,10 @@ export function smallCases(test: Suite, store: StoreOf): void {
   test("journal: all writes of a call, over batches, in order", async () => {
     const all = limits.logBatchMax + 3;
     for (let index = all - 1; index >= 0; index -= 1) await store().journal.insert(intent("j2", "c", index));
-    assert.equal((await store().journal.ofCall("j2", "c")).map((one) => one.index), Array.from({ length: all }, (_, n) => n));
+    assert.equal(
+      (await store().journal.ofCall("j2", "c")).map((one) => one.index),
+      Array.from({ length: all }, (_, n) => n),
+    );
   });
 
   test("settings: the first value stands for all", async () => {

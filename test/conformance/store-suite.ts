@@ -11,7 +11,12 @@ export type StoreOf = () => Store;
 
 /** Runs all cases against what `make` opens; `remove` takes away what it held, after the store was closed. */
 export function storeSuite(name: string, make: () => Promise<{ store: Store; remove(): Promise<void> }>): void {
-  const cases: Record<string, (test: Suite, store: StoreOf) => void> = { ownership: ownershipCases, turns: turnCases, log: logCases, small: smallCases };
+  const cases: Record<string, (test: Suite, store: StoreOf) => void> = {
+    ownership: ownershipCases,
+    turns: turnCases,
+    log: logCases,
+    small: smallCases,
+  };
   for (const [part, add] of Object.entries(cases)) {
     const test = suite(`${name}: ${part}`);
     let made: Awaited<ReturnType<typeof make>> | undefined;

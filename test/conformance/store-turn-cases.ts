@@ -70,7 +70,8 @@ export function turnCases(test: Suite, store: StoreOf): void {
 
   test("C4 a turn without session, id or bot is refused before it is written", async () => {
     for (const value of [undefined, null, "", 7] as never[]) {
-      for (const field of ["session", "turnId", "bot"]) assert.is(await codeOf(store().turns.insert(turn("c4", 1, { [field]: value }))), "invalid_id");
+      for (const field of ["session", "turnId", "bot"])
+        assert.is(await codeOf(store().turns.insert(turn("c4", 1, { [field]: value }))), "invalid_id");
     }
     assert.is(await store().turns.insert(turn("c4", 1)), "inserted");
   });
@@ -87,7 +88,10 @@ export function turnCases(test: Suite, store: StoreOf): void {
     const last = limits.attemptsKeptMax + 2;
     for (let number = 3; number <= last; number += 1) await add(number, null);
     const kept = (await read()).attempts.map((one) => one.number);
-    assert.equal(kept, Array.from({ length: limits.attemptsKeptMax }, (_, n) => n + 3));
+    assert.equal(
+      kept,
+      Array.from({ length: limits.attemptsKeptMax }, (_, n) => n + 3),
+    );
     assert.is((await read()).attemptsSpent, last);
   });
 
@@ -141,7 +145,10 @@ export function turnCases(test: Suite, store: StoreOf): void {
     await store().turns.settle([dead("cleared late")]);
     await store().turns.clearLetter("cleared early", 1);
     await store().turns.settle([dead("cleared early")]);
-    for (const [session, read] of [["cleared late", late], ["cleared early", early]] as const) {
+    for (const [session, read] of [
+      ["cleared late", late],
+      ["cleared early", early],
+    ] as const) {
       assert.equal(await read(), turn(session, 1, { outcome: "dead", outcomeSeq: 4 }));
     }
     assert.equal(await store().turns.letters(21, null, 10), []);
@@ -153,13 +160,27 @@ export function turnCases(test: Suite, store: StoreOf): void {
       (await store().turns[field === "open" ? "open" : "letters"](of, after, limit)).map((one) => one.session);
 
     test(`${field}: oldest first, of one shard only, with a cursor that never cuts between equals`, async () => {
-      for (const [session, text] of [["f", "3"], ["b", "1"], ["c", "1"], ["d", "2"], ["a", "0"], ["e", "2"]]) {
+      for (const [session, text] of [
+        ["f", "3"],
+        ["b", "1"],
+        ["c", "1"],
+        ["d", "2"],
+        ["a", "0"],
+        ["e", "2"],
+      ]) {
         await accepted(`${field} ${session}`, { [field]: `${shard}:${text}` });
       }
       await accepted(`${field} other`, { [field]: `${shard}0:0` });
-      const sorted = async (after: string | null, limit: number): Promise<string> => (await list(after, limit)).map((one) => one.slice(-1)).sort().join("");
+      const sorted = async (after: string | null, limit: number): Promise<string> =>
+        (await list(after, limit))
+          .map((one) => one.slice(-1))
+          .sort()
+          .join("");
       assert.is(await sorted(null, 10), "abcdef");
-      assert.equal((await list(null, 10)).map((one) => one.slice(-1)).filter((one) => "adf".includes(one)), ["a", "d", "f"]);
+      assert.equal(
+        (await list(null, 10)).map((one) => one.slice(-1)).filter((one) => "adf".includes(one)),
+        ["a", "d", "f"],
+      );
       assert.is(await sorted(null, 1), "a");
       assert.is(await sorted(null, 2), "abc", "both of the same time");
       assert.is(await sorted(`${shard}:1`, 10), "def");

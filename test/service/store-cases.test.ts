@@ -1,17 +1,13 @@
-/** The cases of other projects that concern the store: races, driver answers, edited documents, sizes, lost answers. */
-import { type ChildProcess, fork } from "node:child_process";
-import { fileURLToPath } from "node:url";
+/** Cases of other projects that concern the store: missing owners, broken text, edited documents, sizes, lost answers. */
 import { BSON, MongoClient } from "mongodb";
 import { limits } from "../../src/domain/limits.ts";
 import type { Message } from "../../src/domain/messages.ts";
-import { type DriverCollection, Documents } from "../../src/store/documents.ts";
 import type { Stored } from "../../src/store/mapping.ts";
-import { ownershipShape, ownershipStore } from "../../src/store/ownership.ts";
 import { clientOptions, type MongoStore, openMongoStore } from "../../src/store/store.ts";
-import { turnStore, turnsShape } from "../../src/store/turns.ts";
 import { realSystem } from "../../src/system.ts";
 import { dropDatabase, inDatabase, silent } from "../support/mongo.ts";
 import { mongoProxy } from "../support/mongo-proxy.ts";
+import { refusal } from "../support/refusal.ts";
 import { mongoUrl, uniqueName } from "../support/services.ts";
 import { at, entry, frozen, fullEntry, heard, intent, oddText, ownership, turn } from "../support/store-records.ts";
 import { assert, suite } from "../support/suite.ts";
@@ -26,129 +22,6 @@ test.before(async () => {
 test.after(async () => {
   await store.close();
   await dropDatabase(database);
-});
-
-async function refusal(call: Promise<unknown>): Promise<{ code: string; kind: string; message: string; data: Record<string, unknown> }> {
-  try {
-    await call;
-  } catch (error) {
-    return error as Awaited<ReturnType<typeof refusal>>;
-  }
-  throw new Error("should have been refused");
-}
-
-// ── C1: claims that race ─────────────────────────────────────────────────────────────────────────
-
-/** Claims the session for each bot at once; the owners that were told, or the code of an error. */
-type Claimer = (session: string, bots: string[]) => Promise<string[]>;
-
-async function claimRounds(claimers: Claimer[], rounds: number): Promise<void> {
-  const each = 64 / claimers.length;
-  const bots = (first: number, differ: boolean): string[] => Array.from({ length: each }, (_, n) => (differ ? `bot ${first * each + n}` : "ada"));
-  for (let round = 0; round < rounds; round += 1) {
-    for (const differ of [false, true]) {
-      const session = uniqueName(`c1 ${round}`);
-      const told = (await Promise.all(claimers.map((claim, n) => claim(session, bots(n, differ))))).flat();
-      assert.is(told.length, 64);
-      assert.is(new Set(told).size, 1, `one winner in round ${round}: ${[...new Set(told)].slice(0, 5)}`);
-      assert.is((await store.ownership.get(session))?.bot, told[0]);
-      assert.ok(differ ? told[0]?.startsWith("bot ") : told[0] === "ada", told[0]);
-    }
-  }
-}
-
-async function openedClaimer(): Promise<{ claim: Claimer; close(): Promise<void> }> {
-  const own = await openMongoStore({ url: mongoUrl(), database, system: realSystem, log: silent });
-  const claim: Claimer = (session, bots) => Promise.all(bots.map(async (bot) => (await own.ownership.claim(ownership(session, { bot }))).bot));
-  return { claim, close: () => own.close() };
-}
-
-function claimerProcess(): { claim: Claimer; close(): Promise<void> } {
-  const child: ChildProcess = fork(fileURLToPath(new URL("../support/claimer.ts", import.meta.url)), [database], { execArgv: ["--import", "tsx"] });
-  const claim: Claimer = (session, bots) =>
-    new Promise((resolve, reject) => {
-      const ended = (code: number | null): void => reject(new Error(`the claimer ended with ${code}`));
-      child.once("exit", ended);
-      child.once("message", (told) => {
-        child.off("exit", ended);
-        resolve(told as string[]);
-      });
-      child.send({ session, bots });
-    });
-  return { claim, close: () => new Promise((resolve) => child.once("exit", () => resolve()).disconnect()) };
-}
-
-const long = process.env.HEADFAST_LONG === "1";
-
-test("C1 I5 64 claims at once from 8 clients: one owner, whom all are told", async () => {
-  const claimers = long ? Array.from({ length: 8 }, claimerProcess) : await Promise.all(Array.from({ length: 8 }, openedClaimer));
-  await claimRounds(claimers.map(({ claim }) => claim), long ? 500 : 8).finally(() => Promise.all(claimers.map(({ close }) => close())));
-}, { timeoutMs: 500_000 });
-
-// ── C3: what a driver may answer ─────────────────────────────────────────────────────────────────
-
-const rival: Stored = { _id: "s", v: 1, bot_id: "rival", role: "r", owner_epoch: 0, last_number: 0, last_seq: 0, active_at: 0, created_at: at };
-const mine: Stored = { ...rival, bot_id: "ada" };
-
-/** An ownership store on a collection that answers these. */
-function stubbed(answers: { findOneAndUpdate: unknown; findOne: () => unknown }): ReturnType<typeof ownershipStore> {
-  const collection = { collectionName: "session_ownership", findOneAndUpdate: async () => answers.findOneAndUpdate, findOne: async () => answers.findOne() };
-  const system = { ...realSystem, sleep: async () => {} };
-  return ownershipStore(new Documents(collection as unknown as DriverCollection, ownershipShape, { log: silent, system, sharded: false }));
-}
-
-const shapes: Record<string, unknown> = {
-  "null": null,
-  "undefined": undefined,
-  "a bare image of before": mine,
-  "a bare image of after": mine,
-  "a wrapper": { ok: 1, value: mine, lastErrorObject: { updatedExisting: true, n: 1 } },
-  "a wrapper without a value": { ok: 1, value: null, lastErrorObject: { updatedExisting: false, n: 0 } },
-};
-
-test("C3 whatever the write answers, a rival's session is never taken for mine", async () => {
-  for (const [shape, answer] of Object.entries(shapes)) {
-    const stands = await stubbed({ findOneAndUpdate: answer, findOne: () => rival }).claim(ownership("s"));
-    assert.is(stands.bot, "rival", shape);
-  }
-});
-
-test("C3 whatever the write answers, my session is mine", async () => {
-  for (const [shape, answer] of Object.entries(shapes)) {
-    assert.is((await stubbed({ findOneAndUpdate: answer, findOne: () => mine }).claim(ownership("s"))).bot, "ada", shape);
-  }
-});
-
-test("C3 a read that answers a wrapper, another document or nothing is never taken for an owner", async () => {
-  for (const answer of [{ ok: 1, value: mine }, { ...mine, _id: "other" }, {}]) {
-    const store = stubbed({ findOneAndUpdate: mine, findOne: () => answer });
-    assert.is((await refusal(store.claim(ownership("s")))).code, "document_invalid");
-    assert.is((await refusal(store.get("s"))).code, "document_invalid");
-  }
-  for (const answer of [null, undefined]) {
-    const store = stubbed({ findOneAndUpdate: mine, findOne: () => answer });
-    assert.is((await refusal(store.claim(ownership("s")))).code, "store_unavailable");
-    assert.is(await store.get("s"), undefined);
-  }
-});
-
-test("rule 3: what collided and is then gone is inserted again", async () => {
-  const reads = [null, null, rival];
-  assert.is((await stubbed({ findOneAndUpdate: null, findOne: () => reads.shift() }).claim(ownership("s"))).bot, "rival");
-  assert.equal(reads, []);
-});
-
-test("rule 16: behind a mongos a call is routed by its session, elsewhere `_id` is all it asks for", async () => {
-  for (const sharded of [true, false]) {
-    const filters: unknown[] = [];
-    const note = async (filter: unknown): Promise<null> => (filters.push(filter), null);
-    const collection = { collectionName: "turns", findOne: note, updateOne: note } as unknown as DriverCollection;
-    const turns = turnStore(new Documents(collection, turnsShape, { log: silent, system: realSystem, sharded }));
-    await turns.byNumber("s", 1);
-    await turns.setDue("s", 1, 5);
-    const key = sharded ? { _id: "s#1", session: "s" } : { _id: "s#1" };
-    assert.equal(filters, [key, key]);
-  }
 });
 
 // ── C4, C6 ───────────────────────────────────────────────────────────────────────────────────────
@@ -192,6 +65,9 @@ test("C6 text that the driver would replace is refused; what is stored comes bac
 
 // ── A6: documents that somebody edited ───────────────────────────────────────────────────────────
 
+/** An owned session as it is stored. */
+const mine = { v: 1, bot_id: "ada", role: "r", owner_epoch: 0, last_number: 0, last_seq: 0, active_at: 0, created_at: at };
+
 async function edited(session: string, fields: Record<string, unknown>): Promise<void> {
   await inDatabase(database, (db) => db.collection<Stored>("session_ownership").insertOne({ ...mine, _id: session, ...fields }));
 }
@@ -205,7 +81,10 @@ test("A6 I6 a missing snapshot is not taken, an empty one is one, anything else 
   for (const [n, value] of [null, 7, ["p"], { p: 1 }, true].entries()) {
     await edited(`a6 ${n}`, { persona_snapshot: value });
     const error = await refusal(store.ownership.get(`a6 ${n}`));
-    assert.equal([error.code, error.data], ["document_invalid", { collection: "session_ownership", _id: `a6 ${n}`, field: "persona_snapshot" }]);
+    assert.equal(
+      [error.code, error.data],
+      ["document_invalid", { collection: "session_ownership", _id: `a6 ${n}`, field: "persona_snapshot" }],
+    );
     await store.ownership.freeze(`a6 ${n}`, { bot: "ada", ownerEpoch: 0, from: null }, frozen);
     const stored = await inDatabase(database, (db) => db.collection<Stored>("session_ownership").findOne({ _id: `a6 ${n}` }));
     assert.equal(stored?.persona_snapshot, value, "rebuilt in silence");
@@ -216,7 +95,10 @@ test("A6 I6 a missing snapshot is not taken, an empty one is one, anything else 
 test("A6 I5 a bot that is null, missing or no text is a named error, and nobody's claim", async () => {
   for (const [n, bot_id] of [null, undefined, 7, []].entries()) {
     await edited(`a6 bot ${n}`, { bot_id });
-    if (bot_id === undefined) await inDatabase(database, (db) => db.collection<Stored>("session_ownership").updateOne({ _id: `a6 bot ${n}` }, { $unset: { bot_id: "" } }));
+    if (bot_id === undefined)
+      await inDatabase(database, (db) =>
+        db.collection<Stored>("session_ownership").updateOne({ _id: `a6 bot ${n}` }, { $unset: { bot_id: "" } }),
+      );
     for (const call of [store.ownership.get(`a6 bot ${n}`), store.ownership.claim(ownership(`a6 bot ${n}`))]) {
       const error = await refusal(call);
       assert.equal([error.code, error.data.field], ["document_invalid", "bot_id"]);
@@ -232,9 +114,18 @@ test("A6 rule 19: a document of a newer release is ahead, whatever its fields ar
 
 test("A6 nested fields are named by their path", async () => {
   await store.log.insert(fullEntry("a6", 1));
-  const edits: Record<string, unknown> = { "checkpoint.through": "4", messages: "{", "checkpoint.heard.state": null, rendered: ["a", 1], kind: "other", "usage.fresh": "1" };
+  const edits: Record<string, unknown> = {
+    "checkpoint.through": "4",
+    messages: "{",
+    "checkpoint.heard.state": null,
+    rendered: ["a", 1],
+    kind: "other",
+    "usage.fresh": "1",
+  };
   for (const [field, value] of Object.entries(edits)) {
-    const before = await inDatabase(database, (db) => db.collection<Stored>("transcript").findOneAndUpdate({ _id: "a6#1" }, { $set: { [field]: value } }));
+    const before = await inDatabase(database, (db) =>
+      db.collection<Stored>("transcript").findOneAndUpdate({ _id: "a6#1" }, { $set: { [field]: value } }),
+    );
     const error = await refusal(store.log.get("a6", 1));
     assert.equal([error.code, error.data.field], ["document_invalid", field]);
     await inDatabase(database, (db) => db.collection<Stored>("transcript").replaceOne({ _id: "a6#1" }, before ?? {}));
@@ -246,7 +137,10 @@ test("A6 nested fields are named by their path", async () => {
 
 test("C7 a document that MongoDB would not take is refused before it is sent, and disturbs nobody", async () => {
   for (const bytes of [16.5, 17, 18, 60].map((mega) => mega * 1024 * 1024)) {
-    const [error] = await Promise.all([refusal(store.turns.insert(turn("c7", 1, { input: "x".repeat(bytes) }))), store.turns.byNumber("c7", 1)]);
+    const [error] = await Promise.all([
+      refusal(store.turns.insert(turn("c7", 1, { input: "x".repeat(bytes) }))),
+      store.turns.byNumber("c7", 1),
+    ]);
     assert.equal([error.code, error.kind], ["input_too_large", "terminal"]);
     assert.match(error.message, String(limits.documentBytesMax));
   }
@@ -268,10 +162,15 @@ test("C7 the ownership document stays below 64 KB plus its persona; a turn's att
   const id = "i".repeat(limits.idBytesMax);
   const persona = "p".repeat(limits.personaBytesMax);
   await store.ownership.claim(ownership(id, { bot: "b".repeat(limits.botNameBytesMax), parent: id }));
-  await store.ownership.freeze(id, { bot: "b".repeat(limits.botNameBytesMax), ownerEpoch: 0, from: null }, { ...frozen, personaSnapshot: persona });
+  await store.ownership.freeze(
+    id,
+    { bot: "b".repeat(limits.botNameBytesMax), ownerEpoch: 0, from: null },
+    { ...frozen, personaSnapshot: persona },
+  );
   const error = { code: "model_failed", message: "m".repeat(limits.errorBytesMax), stack: "s".repeat(limits.errorBytesMax) };
   await store.turns.insert(turn("c7 attempts", 1));
-  for (let number = 1; number <= 30; number += 1) await store.turns.addAttempt("c7 attempts", 1, { number, worker: "w", startedAt: at, endedAt: at, error }, null);
+  for (let number = 1; number <= 30; number += 1)
+    await store.turns.addAttempt("c7 attempts", 1, { number, worker: "w", startedAt: at, endedAt: at, error }, null);
   await inDatabase(database, async (db) => {
     const owner = await db.collection<Stored>("session_ownership").findOne({ _id: id });
     const dead = await db.collection<Stored>("turns").findOne({ _id: "c7 attempts#1" });
@@ -299,7 +198,10 @@ test("C9 after a lost answer, and after a lost call, the same write again ends a
       };
 
       await lost("findAndModify", "session_ownership", () => own.ownership.claim(ownership(s)));
-      assert.is((await inDatabase(database, (db) => db.collection<Stored>("session_ownership").countDocuments({ _id: s }))), cut === "answer" ? 1 : 0);
+      assert.is(
+        await inDatabase(database, (db) => db.collection<Stored>("session_ownership").countDocuments({ _id: s })),
+        cut === "answer" ? 1 : 0,
+      );
       assert.equal(await own.ownership.claim(ownership(s)), ownership(s));
 
       const freeze = (): Promise<void> => own.ownership.freeze(s, { bot: "ada", ownerEpoch: 0, from: null }, frozen);
@@ -314,7 +216,10 @@ test("C9 after a lost answer, and after a lost call, the same write again ends a
       await lost("insert", "transcript", () => own.log.insert(entry(s, 1, { notice: "told once" })));
       assert.is(await own.log.insert(entry(s, 1, { notice: "told once" })), again);
       assert.is((await own.log.byKey(s, "key 1"))?.writer, "writer 1");
-      assert.equal((await own.log.read(s, 1, 5)).map((one) => one.seq), [1]);
+      assert.equal(
+        (await own.log.read(s, 1, 5)).map((one) => one.seq),
+        [1],
+      );
 
       const attempt = { number: 1, worker: "w", startedAt: at, endedAt: at, error: { code: "c", message: "m" } };
       await lost("update", "turns", () => own.turns.addAttempt(s, 1, attempt, 7));

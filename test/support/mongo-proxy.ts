@@ -1,5 +1,5 @@
 /** A loopback proxy before MongoDB that cuts the connection around one chosen command: before it, or after its effect. */
-import { createServer, connect, type AddressInfo, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 /** `before`: the server never sees the command. `answer`: the server applied it, the client never hears. */
 export type Cut = "before" | "answer";
@@ -34,17 +34,20 @@ export async function mongoProxy(target: string): Promise<MongoProxy> {
         sockets.delete(socket);
       });
     }
-    client.on("data", eachMessage((message) => {
-      const hit = armed?.marks.every((mark) => message.includes(mark)) ? armed : undefined;
-      if (hit !== undefined) armed = undefined;
-      if (hit?.cut === "before") {
-        client.destroy();
-        hit.done();
-        return;
-      }
-      swallow = hit ?? swallow;
-      upstream.write(message);
-    }));
+    client.on(
+      "data",
+      eachMessage((message) => {
+        const hit = armed?.marks.every((mark) => message.includes(mark)) ? armed : undefined;
+        if (hit !== undefined) armed = undefined;
+        if (hit?.cut === "before") {
+          client.destroy();
+          hit.done();
+          return;
+        }
+        swallow = hit ?? swallow;
+        upstream.write(message);
+      }),
+    );
     upstream.on("data", (answer) => {
       if (swallow === undefined) return void client.write(answer);
       client.destroy();

@@ -1,12 +1,41 @@
 /** Records for tests of the store: the least that is valid, and one with every field there is. */
 import { numberedId } from "../../src/domain/ids.ts";
-import { type Checkpoint, type Entry, type Note, type Observation, type Ownership, recordVersion, type Turn, type WriteIntent } from "../../src/domain/records.ts";
+import {
+  type Checkpoint,
+  type Entry,
+  type Note,
+  type Observation,
+  type Ownership,
+  recordVersion,
+  type Turn,
+  type WriteIntent,
+} from "../../src/domain/records.ts";
 
 /** Text that stores and encoders are known to change. */
 export const oddText = 'NUL \0, replacement \uFFFD, astral \u{1F600}, decomposed e\u0301, \r\n\u2028, $set.a, "quoted" \\ __proto__';
 
 /** Ids that are easily taken for one another, or for something else. */
-export const oddIds = ["__proto__", "constructor", "$where", "a.b", "a", "a#1", "a#1#1", "a\n", "a ", "A", "\u{1F600}\n", "日本", "-100123", "e\u0301", "\u00e9", "NUL\0", "[\"a\",1]", "x".repeat(2048), `${"x".repeat(2047)}y`];
+export const oddIds = [
+  "__proto__",
+  "constructor",
+  "$where",
+  "a.b",
+  "a",
+  "a#1",
+  "a#1#1",
+  "a\n",
+  "a ",
+  "A",
+  "\u{1F600}\n",
+  "日本",
+  "-100123",
+  "e\u0301",
+  "\u00e9",
+  "NUL\0",
+  '["a",1]',
+  "x".repeat(2048),
+  `${"x".repeat(2047)}y`,
+];
 
 export const at = "2026-12-01T10:00:00.000Z";
 
@@ -40,7 +69,16 @@ export const frozen = {
 };
 
 export function fullOwnership(session: string): Ownership {
-  return ownership(session, { ...frozen, role: oddText, provenance: oddText, parent: "parent", ownerEpoch: 3, lastNumber: 7, lastSeq: 9, activeAt: 1_764_583_200_123 });
+  return ownership(session, {
+    ...frozen,
+    role: oddText,
+    provenance: oddText,
+    parent: "parent",
+    ownerEpoch: 3,
+    lastNumber: 7,
+    lastSeq: 9,
+    activeAt: 1_764_583_200_123,
+  });
 }
 
 export function turn(session: string, number: number, patch: Partial<Turn> = {}): Turn {
@@ -152,7 +190,15 @@ export function fullEntry(session: string, seq: number): Entry {
     turn: { number: 1, turnId: oddText, generation: 1 },
     step: 2,
     messages: [
-      { role: "user", blocks: [{ type: "notice", text: oddText }, { type: "note", text: "" }, { type: "input", text: oddText, user: { id: "u" } }, { type: "input", text: "no user" }] },
+      {
+        role: "user",
+        blocks: [
+          { type: "notice", text: oddText },
+          { type: "note", text: "" },
+          { type: "input", text: oddText, user: { id: "u" } },
+          { type: "input", text: "no user" },
+        ],
+      },
       { role: "assistant", text: oddText, toolCalls: [{ id: "c1", name: "write", arguments: '{"$set":{"a.b":1},"__proto__":2}' }] },
       { role: "tool", results: [{ id: "c1", text: oddText, isError: true }] },
     ],
@@ -178,13 +224,19 @@ function fullCheckpoint(): Checkpoint {
     ownerEpoch: 2,
     baseline: 1,
     through: 4,
-    above: [[6, 6], [8, 10]],
+    above: [
+      [6, 6],
+      [8, 10],
+    ],
     next: [12, 11],
     open: { number: 5, turnId: oddText, generation: 0, steps: 2 },
     parked: { turnId: "p", generation: 0 },
     owed: { turnId: "o", generation: 1 },
     heard: { state: "s", branch: null, head: null },
-    wrote: [{ path: oddText, blobs: [null, "b", null] }, { path: "empty", blobs: [] }],
+    wrote: [
+      { path: oddText, blobs: [null, "b", null] },
+      { path: "empty", blobs: [] },
+    ],
     notesTold: 3,
     sequence: { length: 1234, sha256: "q".repeat(64) },
   });

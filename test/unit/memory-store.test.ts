@@ -6,7 +6,10 @@ import { assert, suite } from "../support/suite.ts";
 const test = suite("the in-memory store's fail-over");
 
 async function codeOf(call: Promise<unknown>): Promise<string> {
-  return call.then(() => "resolved", (error: { code: string }) => error.code);
+  return call.then(
+    () => "resolved",
+    (error: { code: string }) => error.code,
+  );
 }
 
 test("each mode fails as it says, once, for a write and for a read", async () => {
@@ -58,7 +61,10 @@ test("a tentative update is rolled back to what the majority had, however many t
 });
 
 test("an acknowledged write gives all earlier ones their majority; so does replication", async () => {
-  for (const commit of [(store: ReturnType<typeof memoryStore>) => store.notes.insert(note("other", 1)), async (store: ReturnType<typeof memoryStore>) => store.commitAll()]) {
+  for (const commit of [
+    (store: ReturnType<typeof memoryStore>) => store.notes.insert(note("other", 1)),
+    async (store: ReturnType<typeof memoryStore>) => store.commitAll(),
+  ]) {
     const store = memoryStore();
     store.mode = "tentative";
     await codeOf(store.log.insert(entry("s", 1)));

@@ -6,7 +6,8 @@ import { assert, suite } from "../support/suite.ts";
 
 const test = suite("the driver's errors as ours");
 
-const server = (code: number, errorLabels: string[] = []): mongodb.MongoServerError => new mongodb.MongoServerError({ message: "m", errmsg: "m", code, errorLabels });
+const server = (code: number, errorLabels: string[] = []): mongodb.MongoServerError =>
+  new mongodb.MongoServerError({ message: "m", errmsg: "m", code, errorLabels });
 
 function check(error: unknown, code: ErrorCode): void {
   const ours = storeError(error, "insert in turns");
@@ -23,7 +24,8 @@ test("I12 no answer, no primary, no majority: come back later", () => {
     new mongodb.MongoOperationTimeoutError("m"),
     new mongodb.MongoWriteConcernError({ ok: 1, writeConcernError: { code: 64, errmsg: "m" } } as never),
     Object.assign(new Error("m"), { name: "MongoWaitQueueTimeoutError" }),
-  ]) check(error, "store_unavailable");
+  ])
+    check(error, "store_unavailable");
   for (const code of [6, 50, 64, 89, 91, 189, 262, 10107, 11600, 11602, 13435, 13436]) check(server(code), "store_unavailable");
   check(server(123456, ["RetryableWriteError"]), "store_unavailable");
   assert.is(storeError(server(91), "x").kind, "later");
@@ -62,8 +64,16 @@ test("rule 16: a cluster's shard keys are refused by name where they are others"
   const keys = (sharded: Record<string, Record<string, unknown>>) => checkShardKeys(async (collection) => sharded[collection] ?? null);
   await keys({});
   await keys({ turns: { session: 1 }, transcript: { session: 1 }, session_ownership: { _id: "hashed" }, settings: { _id: 1 } });
-  for (const [collection, key] of [["turns", { _id: 1 }], ["transcript", { session: "hashed" }], ["notes", { session: 1, number: 1 }], ["session_ownership", { bot_id: 1 }]] as const) {
-    const error = await keys({ [collection]: key }).then(() => undefined, (refused: HeadfastError) => refused);
+  for (const [collection, key] of [
+    ["turns", { _id: 1 }],
+    ["transcript", { session: "hashed" }],
+    ["notes", { session: 1, number: 1 }],
+    ["session_ownership", { bot_id: 1 }],
+  ] as const) {
+    const error = await keys({ [collection]: key }).then(
+      () => undefined,
+      (refused: HeadfastError) => refused,
+    );
     assert.is(error?.code, "configuration");
     assert.match(error?.message ?? "", collection);
   }

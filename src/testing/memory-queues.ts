@@ -84,7 +84,7 @@ export class MemoryQueues implements Queues {
 
   async repair(session: SessionId, turns: readonly Turn[]): Promise<{ turns: number; activations: number }> {
     const added = turns.filter((turn) => this.#addTurn(turn)).length;
-    const activations = this.activations.pending.has(session) || turns.length === 0 ? 0 : 1;
+    const activations = this.activations.pending.has(session) ? 0 : 1;
     if (activations === 1) this.#wake(session);
     return { turns: added, activations };
   }

@@ -1,0 +1,199 @@
+/**
+ * Activations: the wake-ups of sessions, run by one ordinary BullMQ Worker per shard. BullMQ's single activation only
+ * saves work; after an outage two stays may overlap, so a lease is also kept by the clock and a second stay in one
+ * process waits for the first. The processor never throws but `DelayedError` and `WaitingError`, which spend no attempt.
+ */
+import { DelayedError, type Job, WaitingError, Worker, type WorkerOptions } from "bullmq";
+import { asHeadfastError } from "../domain/errors.ts";
+import type { SessionId } from "../domain/ids.ts";
+import { limits } from "../domain/limits.ts";
+import type { ActivationEnd, ActivationHandler, ActivationRunner, Lease, Logger, System } from "../domain/ports.ts";
+import type { PatientRedis, RedisLink } from "./connection.ts";
+import { activationsQueue } from "./names.ts";
+import { activationJob, readActivation } from "./payloads.ts";
+import { type Stay, Stays } from "./stays.ts";
+
+/** What a runner needs of the queues. */
+export interface ActivationWorld {
+  link: RedisLink;
+  system: System;
+  log: Logger;
+  /** BullMQ's prefix of each shard. */
+  prefixes: readonly string[];
+  wake(session: SessionId): Promise<void>;
+}
+
+/** Shared by all Workers of Headfast: no throttle, no limit on stalls (crashes have a limit of their own), nothing kept. */
+export const workerOptions = {
+  lockDuration: limits.lockMs,
+  stalledInterval: limits.stalledCheckMs,
+  maxStalledCount: 1e9,
+  removeOnComplete: { count: 0 },
+  removeOnFail: { count: 0 },
+} as const;
+
+export class Activations implements ActivationRunner {
+  readonly #world: ActivationWorld;
+  readonly #handler: ActivationHandler;
+  readonly #stays: Stays;
+  readonly #client: PatientRedis;
+  readonly #workers: Worker[];
+  #running = 0;
+  #onIdle: (() => void) | undefined;
+  #closing: Promise<void> | undefined;
+
+  /** @param stays those of this process: shared by its runners */
+  constructor(world: ActivationWorld, stays: Stays, handler: ActivationHandler, concurrency: number) {
+    this.#world = world;
+    this.#handler = handler;
+    this.#stays = stays;
+    this.#client = world.link.patient();
+    this.#workers = world.prefixes.map((prefix) => this.#worker({ ...workerOptions, connection: this.#client, prefix, concurrency }));
+  }
+
+  /** Takes nothing new; aborts with `draining` what still runs after `drainMs`; resolves when all have returned. */
+  close(drainMs: number): Promise<void> {
+    this.#closing ??= this.#close(drainMs);
+    return this.#closing;
+  }
+
+  #worker(options: WorkerOptions): Worker {
+    const renewed = (jobs: string[], lost: string[], askedAt: number): void => this.#stays.renewed(jobs, lost, askedAt);
+    const worker = new LeasedWorker(activationsQueue, (job, token) => this.#process(job, token as string), options, this.#world.system, renewed);
+    worker.on("error", (error) => this.#world.log.debug({ err: error }, "activations worker"));
+    return worker;
+  }
+
+  async #process(job: Job, token: string): Promise<void> {
+    this.#running += 1;
+    try {
+      await this.#stayOf(job, token);
+    } finally {
+      this.#running -= 1;
+      if (this.#running === 0) this.#onIdle?.();
+    }
+  }
+
+  async #stayOf(job: Job, token: string): Promise<void> {
+    const session = readActivation(job.data);
+    const id = job.id as string;
+    if (job.name !== activationJob || session === undefined) {
+      this.#world.log.warn({ job: id, name: job.name }, "an activation without a session is dropped");
+      return;
+    }
+    const stay = this.#stays.begin(session, id, job.stalledCounter);
+    if (stay === undefined) return this.#later(job, token, limits.besideMs);
+    const end = await this.#handled(job, stay);
+    if (isLost(stay)) return this.#endLost(stay);
+    this.#stays.end(stay, end.kind === "idle" || end.kind === "yield");
+    await this.#finish(job, token, session, end);
+  }
+
+  async #handled(job: Job, stay: Stay): Promise<ActivationEnd> {
+    try {
+      return await this.#handler(this.#lease(job, stay));
+    } catch (error) {
+      const { code, message } = asHeadfastError(error);
+      this.#world.log.error({ err: error, session: stay.session, code }, "an activation broke without saying how it ends; it is tried again");
+      return { kind: "delay", ms: limits.outageMsMax, reason: message };
+    }
+  }
+
+  #lease(job: Job, stay: Stay): Lease {
+    const count = job.stalledCounter;
+    const excused = count > 0 && (this.#world.link.restartedLately() || this.#stays.ownStall(stay, count));
+    return { session: stay.session, signal: stay.lease.signal, stall: { job: stay.job, count, excused }, fresh: job.attemptsStarted <= 1 };
+  }
+
+  /** How the handler's end becomes BullMQ's: return, move and throw, or add and return. */
+  async #finish(job: Job, token: string, session: SessionId, end: ActivationEnd): Promise<void> {
+    if (end.kind === "idle") return;
+    if (end.kind === "delay") return this.#later(job, token, end.ms);
+    if (end.kind === "handover") return handOver(job, token);
+    const added = await this.#wakeAgain(session);
+    if (!added) return this.#later(job, token, limits.outageMsMin);
+  }
+
+  /**
+   * The job may be another's by now, or still ours: whichever it is, one more run is asked for, and nothing else is
+   * touched. The session stays taken for a moment, so that BullMQ stops to track this stay before it tracks the next.
+   */
+  async #endLost(stay: Stay): Promise<void> {
+    await this.#wakeAgain(stay.session);
+    void this.#world.system.sleep(limits.besideMs).then(() => this.#stays.end(stay, false));
+  }
+
+  async #wakeAgain(session: SessionId): Promise<boolean> {
+    try {
+      await this.#world.wake(session);
+      return true;
+    } catch (error) {
+      this.#world.log.debug({ err: error, session }, "an activation could not ask for the next; the reconciler will");
+      return false;
+    }
+  }
+
+  async #later(job: Job, token: string, ms: number): Promise<never> {
+    await job.moveToDelayed(Math.ceil(this.#world.system.now() + ms), token);
+    throw new DelayedError();
+  }
+
+  async #close(drainMs: number): Promise<void> {
+    const closed = Promise.all(this.#workers.map((worker) => worker.close()));
+    await this.#within(this.#idle(), drainMs);
+    this.#stays.drain();
+    await this.#idle();
+    // What BullMQ still has to tell Redis waits for it: not for ever.
+    if (!(await this.#within(closed, limits.redisCloseMsMax))) this.#client.cut();
+    await this.#within(closed, limits.redisCloseMsMax);
+    this.#client.cut();
+  }
+
+  #idle(): Promise<void> {
+    if (this.#running === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#onIdle = resolve;
+    });
+  }
+
+  /** True if it settled in time. */
+  async #within(done: Promise<unknown>, ms: number): Promise<boolean> {
+    const late = new AbortController();
+    const settled = done.then(
+      () => true,
+      () => true,
+    );
+    const inTime = await Promise.race([settled, this.#world.system.sleep(ms, late.signal).then(() => false)]);
+    late.abort();
+    return inTime;
+  }
+}
+
+/** Tells of each renewal of locks with the time at which it was asked for: a late answer must not lengthen a lease. */
+class LeasedWorker extends Worker {
+  readonly #system: System;
+  readonly #renewed: (jobs: string[], lost: string[], askedAt: number) => void;
+
+  constructor(name: string, processor: (job: Job, token?: string) => Promise<void>, options: WorkerOptions, system: System, renewed: (jobs: string[], lost: string[], askedAt: number) => void) {
+    super(name, processor, options);
+    this.#system = system;
+    this.#renewed = renewed;
+  }
+
+  override async extendJobLocks(jobIds: string[], tokens: string[], duration: number): Promise<string[]> {
+    const askedAt = this.#system.monotonic();
+    const lost = await super.extendJobLocks(jobIds, tokens, duration);
+    this.#renewed(jobIds, lost, askedAt);
+    return lost;
+  }
+}
+
+/** To the front of the line, no attempt spent. */
+async function handOver(job: Job, token: string): Promise<never> {
+  await job.moveToWait(token);
+  throw new WaitingError();
+}
+
+function isLost(stay: Stay): boolean {
+  return stay.lease.signal.aborted && asHeadfastError(stay.lease.signal.reason).code === "lease_lost";
+}

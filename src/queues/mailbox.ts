@@ -1,0 +1,43 @@
+/**
+ * The turn queue of a session: a BullMQ queue without a Worker. A turn lies in `wait` until its outcome is recorded, so
+ * that a crash leaves nothing to recover; it is removed by job id, and the queue's last keys with the last turn (I10).
+ */
+import { isHeadfastError } from "../domain/errors.ts";
+import type { SessionId } from "../domain/ids.ts";
+import { limits } from "../domain/limits.ts";
+import type { QueuedTurn, RefusedJob } from "../domain/ports.ts";
+import { readTurnJob } from "./payloads.ts";
+import type { RawJob, Shelf } from "./shelf.ts";
+
+export class Mailbox {
+  readonly #shelf: Shelf;
+  readonly #queueOf: (session: SessionId) => string;
+
+  /** @param queueOf the key prefix of a session's turn queue */
+  constructor(shelf: Shelf, queueOf: (session: SessionId) => string) {
+    this.#shelf = shelf;
+    this.#queueOf = queueOf;
+  }
+
+  async peek(session: SessionId): Promise<(QueuedTurn | RefusedJob)[]> {
+    return readHeads(await this.#shelf.peek(this.#queueOf(session), limits.peekMax));
+  }
+
+  async settle(session: SessionId, jobIds: readonly string[]): Promise<(QueuedTurn | RefusedJob)[]> {
+    return readHeads(await this.#shelf.remove(this.#queueOf(session), jobIds, limits.peekMax));
+  }
+}
+
+/** Up to the first of a newer release, behind which this one does not look (rule 19). */
+function readHeads(raw: readonly RawJob[]): (QueuedTurn | RefusedJob)[] {
+  const read: (QueuedTurn | RefusedJob)[] = [];
+  for (const [jobId, data] of raw) {
+    try {
+      read.push(readTurnJob(jobId, data));
+    } catch (error) {
+      if (read.length === 0 || !isHeadfastError(error, "version_ahead")) throw error;
+      break;
+    }
+  }
+  return read;
+}

@@ -1,0 +1,67 @@
+/** Requests for looks at Memory Repositories: one queue per shard, one look of a bot at a time. */
+import { DelayedError, type Job, Worker } from "bullmq";
+import type { BotName } from "../domain/ids.ts";
+import { limits } from "../domain/limits.ts";
+import type { ObservationQueue } from "../domain/ports.ts";
+import { type ActivationWorld, workerOptions } from "./activations.ts";
+import type { Adder } from "./adder.ts";
+import { observationId, observationsQueue } from "./names.ts";
+import { lookJob, readLook, schemaVersion } from "./payloads.ts";
+
+/** Looks at different repositories that one process makes at the same time. */
+const looksAtOnce = 4;
+
+type LookHandler = (bot: BotName, reason: string) => Promise<void>;
+
+export class RedisObservations implements ObservationQueue {
+  readonly #world: ActivationWorld;
+  readonly #adder: Adder;
+  readonly #prefixOf: (bot: BotName) => string;
+
+  constructor(world: ActivationWorld, adder: Adder, prefixOf: (bot: BotName) => string) {
+    this.#world = world;
+    this.#adder = adder;
+    this.#prefixOf = prefixOf;
+  }
+
+  /** Asking while one waits is one look, asking while one runs is one more. */
+  async request(bot: BotName, reason: string): Promise<void> {
+    const data = JSON.stringify({ schema_version: schemaVersion, bot, reason });
+    const options = { deduplication: { id: observationId(bot), keepLastIfActive: true }, removeOnComplete: true, removeOnFail: true };
+    await this.#adder.add("asking for a look", [{ prefix: this.#prefixOf(bot), queue: observationsQueue, name: lookJob, data, options }]);
+  }
+
+  async work(bots: readonly BotName[], handler: LookHandler): Promise<{ close(): Promise<void> }> {
+    const client = this.#world.link.patient();
+    const served = new Set(bots);
+    const prefixes = [...new Set(bots.map((bot) => this.#prefixOf(bot)))];
+    const workers = prefixes.map((prefix) => {
+      const options = { ...workerOptions, connection: client, prefix, concurrency: looksAtOnce };
+      const worker = new Worker(observationsQueue, (job, token) => this.#look(job, token as string, served, handler), options);
+      worker.on("error", (error) => this.#world.log.debug({ err: error }, "observations worker"));
+      return worker;
+    });
+    return {
+      close: async () => {
+        const late = new AbortController();
+        await Promise.race([Promise.all(workers.map((worker) => worker.close())), this.#world.system.sleep(limits.gitMsMax, late.signal)]);
+        late.abort();
+        client.cut();
+      },
+    };
+  }
+
+  async #look(job: Job, token: string, served: ReadonlySet<BotName>, handler: LookHandler): Promise<void> {
+    const asked = job.name === lookJob ? readLook(job.data) : undefined;
+    if (asked === undefined) return void this.#world.log.warn({ job: job.id, name: job.name }, "a request that names no bot is dropped");
+    if (!served.has(asked.bot)) {
+      await job.moveToDelayed(Math.ceil(this.#world.system.now() + limits.unservedMs), token);
+      throw new DelayedError();
+    }
+    try {
+      await handler(asked.bot, asked.reason);
+    } catch (error) {
+      this.#world.log.warn({ err: error, bot: asked.bot }, "a look failed; the look before the next turn makes up for it");
+    }
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * The stays of one process: which sessions run here, under which lease. One stay of a session at a time, also where
+ * BullMQ overlaps two after an outage; and a lease that is not renewed in time is taken for lost by the clock, whatever
+ * Redis says later.
+ */
+import { HeadfastError } from "../domain/errors.ts";
+import type { SessionId } from "../domain/ids.ts";
+import { limits } from "../domain/limits.ts";
+import type { System } from "../domain/ports.ts";
+
+export interface Stay {
+  session: SessionId;
+  /** The activation's job. */
+  job: string;
+  lease: AbortController;
+  /** On the monotonic clock: when the lock was taken or last renewed, as asked for, not as answered. */
+  renewedAt: number;
+}
+
+export class Stays {
+  readonly #system: System;
+  readonly #bySession = new Map<SessionId, Stay>();
+  /** Stalls that are nobody's crash, for the holder went on living here: session → job and count. */
+  readonly #own = new Map<SessionId, { job: string; count: number }>();
+  readonly #stop = new AbortController();
+  #watching: Promise<void> | undefined;
+
+  constructor(system: System) {
+    this.#system = system;
+  }
+
+  get size(): number {
+    return this.#bySession.size;
+  }
+
+  /** Begins a stay; undefined while another one of the session has not returned, which is aborted. */
+  begin(session: SessionId, job: string, stalls: number): Stay | undefined {
+    const before = this.#bySession.get(session);
+    if (before !== undefined) {
+      lose(before, "another stay of this session began");
+      this.#own.set(session, { job, count: stalls });
+      return undefined;
+    }
+    const stay = { session, job, lease: new AbortController(), renewedAt: this.#system.monotonic() };
+    this.#bySession.set(session, stay);
+    this.#watching ??= this.#watch();
+    return stay;
+  }
+
+  /** The stay has returned. `over`: its activation ended with it. */
+  end(stay: Stay, over: boolean): void {
+    this.#bySession.delete(stay.session);
+    if (over) this.#own.delete(stay.session);
+  }
+
+  /** True where the stalls counted so far are those of holders that went on living in this process. */
+  ownStall(stay: Stay, stalls: number): boolean {
+    const own = this.#own.get(stay.session);
+    return own !== undefined && own.job === stay.job && own.count >= stalls;
+  }
+
+  /** Renewals that were asked for at `askedAt`; `lost` are the jobs whose lock is another's, or gone. */
+  renewed(jobs: readonly string[], lost: readonly string[], askedAt: number): void {
+    const gone = new Set(lost);
+    const asked = new Set(jobs);
+    for (const stay of this.#bySession.values()) {
+      if (gone.has(stay.job)) lose(stay, "its lock in Redis is lost");
+      else if (asked.has(stay.job)) stay.renewedAt = askedAt;
+    }
+  }
+
+  /** Aborts every stay: the worker goes away. */
+  drain(): void {
+    for (const stay of this.#bySession.values()) {
+      if (!stay.lease.signal.aborted) stay.lease.abort(new HeadfastError("draining", "this worker goes away"));
+    }
+  }
+
+  close(): void {
+    this.#stop.abort();
+  }
+
+  async #watch(): Promise<void> {
+    while (this.#bySession.size > 0 && !this.#stop.signal.aborted) {
+      await this.#system.sleep(limits.leaseCheckMs, this.#stop.signal);
+      const oldest = this.#system.monotonic() - limits.lockMs + limits.leaseMarginMs;
+      for (const stay of this.#bySession.values()) if (stay.renewedAt < oldest) lose(stay, "it was not renewed in time");
+    }
+    this.#watching = undefined;
+  }
+}
+
+function lose(stay: Stay, why: string): void {
+  if (!stay.lease.signal.aborted) stay.lease.abort(new HeadfastError("lease_lost", `the lease of this session is lost: ${why}`));
+}

@@ -94,6 +94,15 @@ test("a claim that meets a tentative one answers only what has a majority", asyn
   assert.is((await store.ownership.get("s"))?.bot, "rival");
 });
 
+test("a claim answers what stood when it was made, not what came after", async () => {
+  const store = memoryStore();
+  const claim = store.ownership.claim(ownership("s"));
+  store.mode = "tentative";
+  const later = codeOf(store.ownership.rollForward("s", { bot: "rival", ownerEpoch: 1 }));
+  assert.is((await claim).bot, "ada");
+  await later;
+});
+
 test("what it gives out cannot be changed, and what it was given is copied", async () => {
   const store = memoryStore();
   const given = turn("s", 1, { attempts: [] });

@@ -5,7 +5,12 @@ export const noUsage: Usage = { fresh: 0, cacheRead: 0, cacheWrite: 0, output: 0
 
 /** The sum of two usages; what one of them did not report is unknown in the sum, too. */
 export function addUsage(a: Usage, b: Usage): Usage {
-  return { fresh: add(a.fresh, b.fresh), cacheRead: add(a.cacheRead, b.cacheRead), cacheWrite: add(a.cacheWrite, b.cacheWrite), output: add(a.output, b.output) };
+  return {
+    fresh: add(a.fresh, b.fresh),
+    cacheRead: add(a.cacheRead, b.cacheRead),
+    cacheWrite: add(a.cacheWrite, b.cacheWrite),
+    output: add(a.output, b.output),
+  };
 }
 
 /** The whole prompt: what was read from the cache, written to it, and neither. `null` where a part is unknown. */

@@ -107,6 +107,14 @@ export const limits = {
   toolFileBytesMax: 1 * MiB,
   /** Lines or paths that one tool call returns. */
   toolLinesMax: 2_000,
+  /** A line found by a search, as told. */
+  toolMatchBytesMax: 500,
+  /** What a search looks for, and a glob pattern. */
+  toolPatternBytesMax: 1 * KiB,
+  /** How long a pattern of the model's own may be matched against one file: it may take exponential time. */
+  toolPatternMsMax: 2_000,
+  /** What one search reads. */
+  toolSearchBytesMax: 64 * MiB,
 
   // ── the store ────────────────────────────────────────────────────────────────────────────────
   /** How long a call waits for a primary: an election takes less, a lost server must not hold a host for long. */

@@ -428,6 +428,11 @@ export interface ToolMemory {
   files: Omit<MemoryFiles, "write">;
   /** Journalled and laid over what was heard, so that it gives this session no notice. */
   write(path: string, bytes: Uint8Array): Promise<void>;
+  /**
+   * True where this very call wrote the path before a crash and the file still is what it wrote (rule 10). It then counts
+   * as written again; a tool whose bytes depend on what it reads, like an edit, must ask before it reads.
+   */
+  resumed?(path: string): Promise<boolean>;
 }
 
 export interface Tool extends ToolSpec {

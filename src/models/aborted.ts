@@ -1,5 +1,5 @@
 /** An aborted signal as one of our errors: one function for every model. */
-import { HeadfastError, isHeadfastError, type ErrorCode } from "../domain/errors.ts";
+import { type ErrorCode, HeadfastError, isHeadfastError } from "../domain/errors.ts";
 
 const plainReasons: readonly ErrorCode[] = ["lease_lost", "draining", "model_timeout"];
 
@@ -10,9 +10,19 @@ const plainReasons: readonly ErrorCode[] = ["lease_lost", "draining", "model_tim
 export function abortedError(signal: AbortSignal): HeadfastError {
   const reason: unknown = signal.reason;
   const named = plainReasons.find((code) => code === reason);
-  if (isHeadfastError(reason)) return new HeadfastError(reason.code, `the model call was aborted: ${reason.message}`, { cause: reason, kind: reason.kind, data: reason.data });
-  if (reason instanceof Error && reason.name === "TimeoutError") return new HeadfastError("model_timeout", "the model did not answer in time", { cause: reason });
-  return new HeadfastError(named ?? "model_later", `the model call was aborted: ${reason instanceof Error ? reason.message : String(reason)}`, { cause: reason });
+  if (isHeadfastError(reason))
+    return new HeadfastError(reason.code, `the model call was aborted: ${reason.message}`, {
+      cause: reason,
+      kind: reason.kind,
+      data: reason.data,
+    });
+  if (reason instanceof Error && reason.name === "TimeoutError")
+    return new HeadfastError("model_timeout", "the model did not answer in time", { cause: reason });
+  return new HeadfastError(
+    named ?? "model_later",
+    `the model call was aborted: ${reason instanceof Error ? reason.message : String(reason)}`,
+    { cause: reason },
+  );
 }
 
 /** Settles as `work` does, or rejects as soon as the signal aborts; what `work` does afterwards is dropped. */

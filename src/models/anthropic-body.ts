@@ -83,13 +83,18 @@ export function lifetimes(body: AnthropicBody): Lifetime[] {
 
 /** @throws {HeadfastError} `model_refused` for more than four marks, or a 1 h mark after a 5 m one. */
 export function checkBreakpoints(marks: readonly Lifetime[]): void {
-  if (marks.length > breakpointsMax) throw badRequest(`a maximum of ${breakpointsMax} blocks with cache_control may be provided, found ${marks.length}`);
-  if (marks.some((mark, i) => mark === 3600 && marks[i - 1] === 300)) throw badRequest("a cache_control with ttl 1h must not come after one with ttl 5m");
+  if (marks.length > breakpointsMax)
+    throw badRequest(`a maximum of ${breakpointsMax} blocks with cache_control may be provided, found ${marks.length}`);
+  if (marks.some((mark, i) => mark === 3600 && marks[i - 1] === 300))
+    throw badRequest("a cache_control with ttl 1h must not come after one with ttl 5m");
 }
 
 /** A provider's 400: the same body gives the same answer. */
 export function badRequest(reason: string, cause?: unknown): HeadfastError {
-  return new HeadfastError("model_refused", `the provider refused the request (400): ${reason}`, { data: { status: 400 }, ...(cause === undefined ? {} : { cause }) });
+  return new HeadfastError("model_refused", `the provider refused the request (400): ${reason}`, {
+    data: { status: 400 },
+    ...(cause === undefined ? {} : { cause }),
+  });
 }
 
 interface Placed {
@@ -103,7 +108,9 @@ function placed(body: AnthropicBody): Placed[] {
   return [
     ...(body.tools ?? []).map((block): Placed => ({ kind: "tool", place: "tools", block })),
     ...(body.system ?? []).map((block): Placed => ({ kind: "system", place: "system", block })),
-    ...body.messages.flatMap(({ role, content }) => content.map((block, i): Placed => ({ kind: block.type, place: i === 0 ? `+${role}` : role, block }))),
+    ...body.messages.flatMap(({ role, content }) =>
+      content.map((block, i): Placed => ({ kind: block.type, place: i === 0 ? `+${role}` : role, block })),
+    ),
   ];
 }
 

@@ -1,5 +1,13 @@
 /** What a provider of Anthropic Messages refuses, so that a test against the scripted model fails where the real one would. */
-import { type AnthropicBody, badRequest, checkBreakpoints, type ContentBlock, lifetimes, parseBody, type ToolBlock } from "./anthropic-body.ts";
+import {
+  type AnthropicBody,
+  badRequest,
+  type ContentBlock,
+  checkBreakpoints,
+  lifetimes,
+  parseBody,
+  type ToolBlock,
+} from "./anthropic-body.ts";
 import { isBlank } from "./markup.ts";
 
 const knownFields = new Set(["model", "max_tokens", "tools", "system", "messages", "stream"]);
@@ -36,7 +44,7 @@ function checkTools(tools: readonly ToolBlock[]): void {
   for (const [i, tool] of tools.entries()) {
     if (!toolNamePattern.test(tool.name)) throw badRequest(`tools.${i}.name: must match ${toolNamePattern.source}`);
     if (names.has(tool.name)) throw badRequest(`tools.${i}.name: tool names must be unique`);
-    if (tool.input_schema?.["type"] !== "object") throw badRequest(`tools.${i}.input_schema.type: must be "object"`);
+    if (tool.input_schema?.type !== "object") throw badRequest(`tools.${i}.input_schema.type: must be "object"`);
     names.add(tool.name);
   }
 }
@@ -54,10 +62,10 @@ function checkMessages(messages: AnthropicBody["messages"]): void {
 }
 
 function checkBlock(block: ContentBlock, role: string, place: string): void {
-  if (block.type === "text") return checkText(block.text, place);
-  if (block.type === "tool_use" && role === "assistant") return checkToolUse(block, place);
-  if (block.type === "tool_result" && role === "user") return checkText(block.content, place);
-  throw badRequest(`${place}.type: ${JSON.stringify(block.type)} is not allowed for the role ${role}`);
+  if (block.type === "text") checkText(block.text, place);
+  else if (block.type === "tool_use" && role === "assistant") checkToolUse(block, place);
+  else if (block.type === "tool_result" && role === "user") checkText(block.content, place);
+  else throw badRequest(`${place}.type: ${JSON.stringify(block.type)} is not allowed for the role ${role}`);
 }
 
 function checkText(text: unknown, place: string): void {
@@ -67,7 +75,8 @@ function checkText(text: unknown, place: string): void {
 function checkToolUse(block: Extract<ContentBlock, { type: "tool_use" }>, place: string): void {
   if (typeof block.id !== "string" || !callIdPattern.test(block.id)) throw badRequest(`${place}.id: must match ${callIdPattern.source}`);
   if (typeof block.name !== "string" || block.name === "") throw badRequest(`${place}.name: is required`);
-  if (typeof block.input !== "object" || block.input === null || Array.isArray(block.input)) throw badRequest(`${place}.input: must be an object`);
+  if (typeof block.input !== "object" || block.input === null || Array.isArray(block.input))
+    throw badRequest(`${place}.input: must be an object`);
 }
 
 /** Consecutive messages of one role are one turn to the provider. */
@@ -89,7 +98,8 @@ function checkCalls(turns: readonly ContentBlock[][]): void {
     const unasked = answers.filter((id, at) => !asked.includes(id) || answers.indexOf(id) !== at);
     if (missing.length > 0) throw badRequest(`tool_use ids were found without tool_result blocks immediately after: ${missing.join(", ")}`);
     if (unasked.length > 0) throw badRequest(`unexpected tool_use_id in tool_result blocks: ${unasked.join(", ")}`);
-    if (turn.slice(0, answers.length).some((block) => block.type !== "tool_result")) throw badRequest("tool_result blocks must stand before other content");
+    if (turn.slice(0, answers.length).some((block) => block.type !== "tool_result"))
+      throw badRequest("tool_result blocks must stand before other content");
   }
   const ids = turns.flatMap(callIds);
   if (new Set(ids).size !== ids.length) throw badRequest(`tool_use ids must be unique: ${ids.find((id, at) => ids.indexOf(id) !== at)}`);

@@ -88,7 +88,9 @@ function userBlocks(message: UserMessage): string[] {
 
 function assistantBlocks(message: AssistantMessage): string[] {
   const text = isBlank(message.text) ? [] : [textBlock(message.text)];
-  const calls = message.toolCalls.map((call) => `{"type":"tool_use","id":${jsonString(call.id)},"name":${jsonString(call.name)},"input":${jsonObjectText(call.arguments)}}`);
+  const calls = message.toolCalls.map(
+    (call) => `{"type":"tool_use","id":${jsonString(call.id)},"name":${jsonString(call.name)},"input":${jsonObjectText(call.arguments)}}`,
+  );
   return [...text, ...calls];
 }
 
@@ -109,7 +111,12 @@ function textBlock(text: string): string {
 function renderBody(prefix: string, messages: readonly string[], options: BodyOptions): { body: string; cuts: [number, number][] } {
   const sequence = prefix + messages.join(anthropicDialect.separator);
   const head = `{"model":${jsonString(options.model)},"max_tokens":${JSON.stringify(options.maxTokens)},`;
-  return weave(sequence, [{ at: 0, text: head }, ...prefixMarks(prefix), ...messageMarks(prefix, messages, options.settled), { at: sequence.length, text: "]}" }]);
+  return weave(sequence, [
+    { at: 0, text: head },
+    ...prefixMarks(prefix),
+    ...messageMarks(prefix, messages, options.settled),
+    { at: sequence.length, text: "]}" },
+  ]);
 }
 
 function weave(sequence: string, pieces: readonly Piece[]): { body: string; cuts: [number, number][] } {
@@ -168,5 +175,9 @@ function endOfMessage(messages: readonly string[], count: number): number {
 }
 
 function differs(what: string): HeadfastError {
-  return new HeadfastError("dialect_differs", `${what} was not rendered by the dialect ${anthropicDialect.id}: render it again from its neutral form`, { data: { dialect: anthropicDialect.id } });
+  return new HeadfastError(
+    "dialect_differs",
+    `${what} was not rendered by the dialect ${anthropicDialect.id}: render it again from its neutral form`,
+    { data: { dialect: anthropicDialect.id } },
+  );
 }

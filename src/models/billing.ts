@@ -149,5 +149,10 @@ function billFor(split: Split, output: number, price: AnthropicPrice): Bill {
 }
 
 function addBill(totals: BillingTotals, bill: Bill): BillingTotals {
-  return { calls: totals.calls + 1, usage: addUsage(totals.usage, bill.usage), costUsd: totals.costUsd + bill.costUsd, uncachedCostUsd: totals.uncachedCostUsd + bill.uncachedCostUsd };
+  return {
+    calls: totals.calls + 1,
+    usage: addUsage(totals.usage, bill.usage),
+    costUsd: totals.costUsd + bill.costUsd,
+    uncachedCostUsd: totals.uncachedCostUsd + bill.uncachedCostUsd,
+  };
 }

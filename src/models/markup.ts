@@ -18,6 +18,7 @@ export function harmless(text: string): string {
 
 /** Empty, or only what one provider or another counts as white space and refuses as a block. */
 export function isBlank(text: string): boolean {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: Python's white space has four that JavaScript's has not
   return /^[\s\x1c-\x1f\x85]*$/.test(text);
 }
 
@@ -29,7 +30,8 @@ export function notBlank(text: string): string {
 
 /** One block of a user message as the text that the model reads. */
 export function blockText(block: UserBlock): string {
-  if (block.type === "input") return block.user === undefined ? notBlank(harmless(block.text)) : `${userTag(block.user)}\n${harmless(block.text)}`;
+  if (block.type === "input")
+    return block.user === undefined ? notBlank(harmless(block.text)) : `${userTag(block.user)}\n${harmless(block.text)}`;
   return `<headfast:${block.type}>\n${harmless(block.text)}\n</headfast:${block.type}>`;
 }
 

@@ -46,7 +46,10 @@ export function anthropicPrice(model: string): AnthropicPrice {
   const rows = prices.filter((row): row is AnthropicPrice => row.flavour === "anthropic");
   const row = rows.find((candidate) => candidate.model === model);
   if (row !== undefined) return row;
-  throw new HeadfastError("configuration", `no price is known for ${JSON.stringify(model)}; known are ${rows.map((candidate) => candidate.model).join(", ")}`);
+  throw new HeadfastError(
+    "configuration",
+    `no price is known for ${JSON.stringify(model)}; known are ${rows.map((candidate) => candidate.model).join(", ")}`,
+  );
 }
 
 /** The rates of a request with that many prompt tokens. */

@@ -44,7 +44,9 @@ export function cacheBlocks(body: AnthropicBody, blocks: readonly PromptBlock[],
   let position = 0;
   return blocks.map((block, i) => {
     const run = (block.kind === "tool_use" || block.kind === "tool_result") && blocks[i - 1]?.kind === block.kind;
-    key = createHash("sha256").update(`${key}\n${tierParameters(body, block.kind)}\n${block.text}`).digest("base64");
+    key = createHash("sha256")
+      .update(`${key}\n${tierParameters(body, block.kind)}\n${block.text}`)
+      .digest("base64");
     sum += count(block.text);
     position += run ? 0 : 1;
     return { key, sum, position, ttlSeconds: block.ttlSeconds };
@@ -66,7 +68,9 @@ export class PromptCache {
    */
   ask(blocks: readonly CacheBlock[], minTokens: number, now: number): { split: Split; keys: string[] } {
     if (this.#entries.size > sweepAt) this.#sweep(now);
-    const marks = blocks.flatMap((block, at) => (block.ttlSeconds !== null && block.sum >= minTokens ? [{ ...block, at, ttlSeconds: block.ttlSeconds }] : []));
+    const marks = blocks.flatMap((block, at) =>
+      block.ttlSeconds !== null && block.sum >= minTokens ? [{ ...block, at, ttlSeconds: block.ttlSeconds }] : [],
+    );
     const hits = marks.flatMap(({ at }) => this.#hit(blocks, at, now) ?? []);
     const read = Math.max(0, ...hits.map((hit) => hit.sum));
     const long = Math.max(read, ...marks.filter((mark) => mark.ttlSeconds === 3600).map((mark) => mark.sum));

@@ -27,7 +27,10 @@ export interface PlainReply {
 }
 
 /** A reply that takes time, comes in pieces, or never comes. */
-export type Act = { act: "hang" } | { act: "slow"; ms: number; reply: Reply } | { act: "stream"; parts: readonly string[]; thenFail: string | undefined };
+export type Act =
+  | { act: "hang" }
+  | { act: "slow"; ms: number; reply: Reply }
+  | { act: "stream"; parts: readonly string[]; thenFail: string | undefined };
 
 /** An `Error` is thrown as it is. */
 export type Reply = string | PlainReply | Error | Act;

@@ -12,7 +12,7 @@ import type { AnthropicBody } from "./anthropic-body.ts";
 import { checkBody } from "./anthropic-check.ts";
 import { anthropicDialect } from "./anthropic-dialect.ts";
 import { withoutUserTag } from "./markup.ts";
-import { type Act, fail, refuse, type Reply, type Script, type ScriptFunction, type ScriptRequest } from "./script.ts";
+import { type Act, fail, type Reply, refuse, type Script, type ScriptFunction, type ScriptRequest } from "./script.ts";
 import { smallAssistant } from "./small-assistant.ts";
 
 export interface ScriptedOptions {
@@ -84,12 +84,16 @@ function scriptRequest(request: ModelRequest, parsed: AnthropicBody, call: numbe
 }
 
 function lastUserText(body: AnthropicBody): string {
-  const texts = body.messages.flatMap(({ role, content }) => (role === "user" ? content.flatMap((block) => (block.type === "text" ? [block.text] : [])) : []));
+  const texts = body.messages.flatMap(({ role, content }) =>
+    role === "user" ? content.flatMap((block) => (block.type === "text" ? [block.text] : [])) : [],
+  );
   return withoutUserTag(texts.at(-1) ?? "");
 }
 
 function toolResults(body: AnthropicBody): ScriptRequest["toolResults"] {
-  return (body.messages.at(-1)?.content ?? []).flatMap((block) => (block.type === "tool_result" ? [{ id: block.tool_use_id, text: block.content, isError: block.is_error === true }] : []));
+  return (body.messages.at(-1)?.content ?? []).flatMap((block) =>
+    block.type === "tool_result" ? [{ id: block.tool_use_id, text: block.content, isError: block.is_error === true }] : [],
+  );
 }
 
 async function perform(reply: Reply, request: ModelRequest, system: Pick<System, "sleep"> | undefined): Promise<ModelReply> {
@@ -97,7 +101,11 @@ async function perform(reply: Reply, request: ModelRequest, system: Pick<System,
   if (typeof reply === "string") return perform({ text: reply }, request, system);
   if ("act" in reply) return performAct(reply, request, system);
   if (reply.text && !request.signal.aborted) request.onDelta(reply.text);
-  const calls = (reply.tools ?? []).map(({ name, args }, i) => ({ id: callId(request.body, i), name, arguments: typeof args === "string" ? args : JSON.stringify(args) }));
+  const calls = (reply.tools ?? []).map(({ name, args }, i) => ({
+    id: callId(request.body, i),
+    name,
+    arguments: typeof args === "string" ? args : JSON.stringify(args),
+  }));
   return modelReply(request.body, { role: "assistant", text: reply.text ?? "", toolCalls: calls });
 }
 

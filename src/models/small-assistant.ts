@@ -14,10 +14,14 @@ interface Command {
 
 const commands: readonly Command[] = [
   { pattern: /^read\s+(\S+)$/i, tool: "read", args: (match) => ({ path: match[1] }) },
-  { pattern: /^write\s+([^\s:]+)\s*:\s*([^]+)$/i, tool: "write", args: (match) => ({ path: match[1], content: `${match[2]}\n` }) },
-  { pattern: /^remember\s+(?:that\s+)?([^]+)$/i, tool: "write", args: (match) => ({ path: rememberedPath(match[1] ?? ""), content: `${match[1]}\n` }) },
+  { pattern: /^write\s+([^\s:]+)\s*:\s*([\s\S]+)$/i, tool: "write", args: (match) => ({ path: match[1], content: `${match[2]}\n` }) },
+  {
+    pattern: /^remember\s+(?:that\s+)?([\s\S]+)$/i,
+    tool: "write",
+    args: (match) => ({ path: rememberedPath(match[1] ?? ""), content: `${match[1]}\n` }),
+  },
   { pattern: /^(?:list|ls)(?:\s+files)?$/i, tool: "glob", args: () => ({ pattern: "**" }) },
-  { pattern: /^(?:find|search|grep)\s+(?:for\s+)?([^]+)$/i, tool: "grep", args: (match) => ({ pattern: match[1] }) },
+  { pattern: /^(?:find|search|grep)\s+(?:for\s+)?([\s\S]+)$/i, tool: "grep", args: (match) => ({ pattern: match[1] }) },
 ];
 
 const help = "You can ask me to `read notes.md`, `write notes.md: some text`, `remember something`, `list` or `find word`.";
@@ -49,13 +53,15 @@ function plainAnswer(body: AnthropicBody, said: string): string {
 function told(body: AnthropicBody): string[] {
   const texts = (body.messages.at(-1)?.content ?? []).flatMap((block) => (block.type === "text" ? [block.text] : []));
   return texts.flatMap((text) => {
-    const match = /^<headfast:(notice|note)>\n([^]*)\n<\/headfast:\1>$/.exec(text);
+    const match = /^<headfast:(notice|note)>\n([\s\S]*)\n<\/headfast:\1>$/.exec(text);
     return match === null ? [] : [`(I was told: ${match[2]})`];
   });
 }
 
 function afterTools(request: ScriptRequest): string {
-  return request.toolResults.map(({ id, text, isError }) => (isError ? `That did not work: ${text}` : `${doneWith(callOf(request.parsed, id))}\n${text}`)).join("\n\n");
+  return request.toolResults
+    .map(({ id, text, isError }) => (isError ? `That did not work: ${text}` : `${doneWith(callOf(request.parsed, id))}\n${text}`))
+    .join("\n\n");
 }
 
 function callOf(body: AnthropicBody, id: string): ToolUseBlock | undefined {
@@ -64,8 +70,13 @@ function callOf(body: AnthropicBody, id: string): ToolUseBlock | undefined {
 }
 
 function doneWith(call: ToolUseBlock | undefined): string {
-  const subject = String(call?.input["path"] ?? call?.input["pattern"] ?? "");
-  const said: Record<string, string> = { read: `${subject} says:`, write: "Done.", glob: "My memory holds:", grep: `I found for ${subject}:` };
+  const subject = String(call?.input.path ?? call?.input.pattern ?? "");
+  const said: Record<string, string> = {
+    read: `${subject} says:`,
+    write: "Done.",
+    glob: "My memory holds:",
+    grep: `I found for ${subject}:`,
+  };
   return said[call?.name ?? ""] ?? "The tool says:";
 }
 

@@ -65,9 +65,16 @@ export function modelSuite(name: string, make: (situation: Situation) => Promise
   });
 
   test("a body that is not valid is refused for good", async () => {
-    assert.equal((await within({ kind: "answers", text: "x" }, (model) => failure(model, { body: "{" }))).slice(0, 2), ["model_refused", "terminal"]);
-    const noMessages = (model: Model) => model.dialect.renderBody(prefixFor(model), [], { model: model.name, maxTokens: 1, settled: 0 }).body;
-    assert.equal((await within({ kind: "answers", text: "x" }, (model) => failure(model, { body: noMessages(model) }))).slice(0, 2), ["model_refused", "terminal"]);
+    assert.equal((await within({ kind: "answers", text: "x" }, (model) => failure(model, { body: "{" }))).slice(0, 2), [
+      "model_refused",
+      "terminal",
+    ]);
+    const noMessages = (model: Model) =>
+      model.dialect.renderBody(prefixFor(model), [], { model: model.name, maxTokens: 1, settled: 0 }).body;
+    assert.equal((await within({ kind: "answers", text: "x" }, (model) => failure(model, { body: noMessages(model) }))).slice(0, 2), [
+      "model_refused",
+      "terminal",
+    ]);
   });
 
   test("an abort ends a running call at once, with the reason's code and cause", async () => {
@@ -83,7 +90,9 @@ export function modelSuite(name: string, make: (situation: Situation) => Promise
 
   test("a call with an aborted signal does not begin", async () => {
     const reason = new HeadfastError("draining", "going");
-    const error = await within({ kind: "answers", text: "x" }, (model) => thrown(model.call(requestFor(model, { signal: AbortSignal.abort(reason) }))));
+    const error = await within({ kind: "answers", text: "x" }, (model) =>
+      thrown(model.call(requestFor(model, { signal: AbortSignal.abort(reason) }))),
+    );
     assert.is(error.code, "draining");
   });
 
@@ -103,7 +112,11 @@ export function modelSuite(name: string, make: (situation: Situation) => Promise
 }
 
 function prefixFor(model: Model): string {
-  return model.dialect.renderPrefix({ tools: [{ name: "lookup", description: "Looks up.", inputSchema: { type: "object" } }], rolePrompts: ["You are a bot."], persona: null });
+  return model.dialect.renderPrefix({
+    tools: [{ name: "lookup", description: "Looks up.", inputSchema: { type: "object" } }],
+    rolePrompts: ["You are a bot."],
+    persona: null,
+  });
 }
 
 function requestFor(model: Model, more: Partial<ModelRequest> = {}): ModelRequest {

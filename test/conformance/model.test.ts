@@ -1,8 +1,9 @@
 /** The scripted model, and the same with simulated billing around it, keep the contract of the `Model` port. */
-import { realSystem } from "../../src/system.ts";
+
 import { billingSimulator, withBilling } from "../../src/models/billing.ts";
 import { fail, hang, later, type Reply, stream } from "../../src/models/script.ts";
 import { scriptedModel } from "../../src/models/scripted.ts";
+import { realSystem } from "../../src/system.ts";
 import { modelSuite, type Situation } from "./model-suite.ts";
 
 function replyFor(situation: Situation): Reply {

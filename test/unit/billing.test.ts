@@ -19,7 +19,12 @@ interface Clock {
 }
 function clockAt(start = 0): Clock {
   let ms = start;
-  return { monotonic: () => ms, pass: (seconds) => void (ms += seconds * 1000) };
+  return {
+    monotonic: () => ms,
+    pass(seconds) {
+      ms += seconds * 1000;
+    },
+  };
 }
 
 /** Every block costs the number that stands in its text, so that each bill can be reckoned by hand. */
@@ -33,11 +38,21 @@ interface Block {
   mark?: Mark;
   salt?: string;
 }
-const control = (mark: Mark) => (mark === undefined ? {} : { cache_control: { type: "ephemeral", ...(mark === "1h" ? { ttl: "1h" } : {}) } });
-const block = ({ type, tokens, mark, salt = "" }: Block) => ({ type, ...(type === "tool_result" ? { content: `#${tokens}${salt}` } : { text: `#${tokens}${salt}` }), ...control(mark) });
+const control = (mark: Mark) =>
+  mark === undefined ? {} : { cache_control: { type: "ephemeral", ...(mark === "1h" ? { ttl: "1h" } : {}) } };
+const block = ({ type, tokens, mark, salt = "" }: Block) => ({
+  type,
+  ...(type === "tool_result" ? { content: `#${tokens}${salt}` } : { text: `#${tokens}${salt}` }),
+  ...control(mark),
+});
 const bodyWith = (system: Block[], user: Block[], more: Record<string, unknown> = {}): string =>
   JSON.stringify({ model: "m", max_tokens: 1, ...more, system: system.map(block), messages: [{ role: "user", content: user.map(block) }] });
-const text = (tokens: number, mark?: Mark, salt?: string): Block => ({ type: "text", tokens, mark, ...(salt === undefined ? {} : { salt }) });
+const text = (tokens: number, mark?: Mark, salt?: string): Block => ({
+  type: "text",
+  tokens,
+  mark,
+  ...(salt === undefined ? {} : { salt }),
+});
 const split = ({ usage, write1h, write5m }: Bill): number[] => [usage.cacheRead ?? -1, write1h, write5m, usage.fresh ?? -1];
 const failure = (call: Promise<unknown>): Promise<HeadfastError> =>
   call.then(
@@ -81,7 +96,12 @@ test("five minutes and one hour after the last use an entry is gone; a hit keeps
 });
 
 test("a prefix shorter than the model's minimum is not cached, silently", async () => {
-  for (const [model, tokens, cached] of [["claude-opus-5", 511, 0], ["claude-opus-5", 512, 512], ["claude-haiku-4-5", 4095, 0], ["claude-haiku-4-5", 4096, 4096]] as const) {
+  for (const [model, tokens, cached] of [
+    ["claude-opus-5", 511, 0],
+    ["claude-opus-5", 512, 512],
+    ["claude-haiku-4-5", 4095, 0],
+    ["claude-haiku-4-5", 4096, 4096],
+  ] as const) {
     const billing = sim(clockAt(), model);
     const body = bodyWith([text(tokens, "1h")], [text(1)]);
     await billing.call(body);
@@ -95,7 +115,8 @@ test("the lookback is 20 positions, where a run of tool calls or of results is o
     await billing.call(bodyWith([text(1000)], [text(1000, "5m")]));
     return (await billing.call(bodyWith([text(1000)], [text(1000), ...added, text(1, "5m")]))).usage.cacheRead ?? -1;
   };
-  const many = (type: Block["type"], count: number): Block[] => Array.from({ length: count }, (_, i) => ({ type, tokens: 1, salt: `.${i}` }));
+  const many = (type: Block["type"], count: number): Block[] =>
+    Array.from({ length: count }, (_, i) => ({ type, tokens: 1, salt: `.${i}` }));
   assert.is(await grown(many("text", 18)), 2000);
   assert.is(await grown(many("text", 19)), 0);
   assert.is(await grown(many("tool_result", 200)), 2000);
@@ -133,7 +154,13 @@ test("more than four marks, an hour after five minutes, and what is no JSON are 
     assert.equal([error.code, error.kind], ["model_refused", "terminal"]);
     assert.match(error.message, reason);
   };
-  await refused(bodyWith([text(1, "1h")], [1, 2, 3, 4].map((n) => text(n, "5m"))), /maximum of 4/);
+  await refused(
+    bodyWith(
+      [text(1, "1h")],
+      [1, 2, 3, 4].map((n) => text(n, "5m")),
+    ),
+    /maximum of 4/,
+  );
   await refused(bodyWith([text(1, "5m")], [text(1, "1h")]), /1h must not come after/);
   await refused("{", /not valid JSON/);
 });
@@ -146,9 +173,18 @@ interface Turn {
   calls: number;
   gapSeconds: number;
 }
-const turnArbitrary: fc.Arbitrary<Turn> = fc.record({ said: fc.integer({ min: 1, max: 3000 }), steps: fc.nat(11), calls: fc.oneof({ weight: 5, arbitrary: fc.constantFrom(1, 2) }, fc.constant(25)), gapSeconds: fc.integer({ min: 0, max: 299 }) });
+const turnArbitrary: fc.Arbitrary<Turn> = fc.record({
+  said: fc.integer({ min: 1, max: 3000 }),
+  steps: fc.nat(11),
+  calls: fc.oneof({ weight: 5, arbitrary: fc.constantFrom(1, 2) }, fc.constant(25)),
+  gapSeconds: fc.integer({ min: 0, max: 299 }),
+});
 const conversation = fc.array(turnArbitrary, { minLength: 2, maxLength: 4 });
-const prefix = dialect.renderPrefix({ tools: [{ name: "t", description: "#700", inputSchema: { type: "object" } }], rolePrompts: ["#900"], persona: "#400" });
+const prefix = dialect.renderPrefix({
+  tools: [{ name: "t", description: "#700", inputSchema: { type: "object" } }],
+  rolePrompts: ["#900"],
+  persona: "#400",
+});
 
 /** Every request of a conversation, in order, as bodies. */
 function requests(turns: readonly Turn[]): { body: string; gapSeconds: number }[] {
@@ -157,7 +193,8 @@ function requests(turns: readonly Turn[]): { body: string; gapSeconds: number }[
   const add = (message: Message) => messages.push(dialect.renderMessage(message));
   for (const [n, turn] of turns.entries()) {
     const settled = messages.length;
-    const ask = (gapSeconds: number) => bodies.push({ ...dialect.renderBody(prefix, messages, { model: "m", maxTokens: 1, settled }), gapSeconds });
+    const ask = (gapSeconds: number) =>
+      bodies.push({ ...dialect.renderBody(prefix, messages, { model: "m", maxTokens: 1, settled }), gapSeconds });
     add({ role: "user", blocks: [{ type: "input", text: `#${turn.said} turn ${n}` }] });
     for (let step = 0; step < turn.steps; step += 1) {
       ask(step === 0 ? turn.gapSeconds : 1);
@@ -205,16 +242,22 @@ test("property 1: every call after the first reads all that the call before it h
 });
 
 test("property 2: a flipped byte at block k leaves at most what stands before k to be read", async () => {
-  const property = fc.asyncProperty(fc.array(fc.integer({ min: 600, max: 900 }), { minLength: 3, maxLength: 30 }), fc.nat(29), fc.nat(29), async (sizes, at, markAt) => {
-    const k = at % sizes.length;
-    const marks = new Set([markAt % sizes.length, sizes.length - 1]);
-    const blocks = (changed: number) => sizes.map((tokens, i) => text(tokens, marks.has(i) ? "5m" : undefined, i === changed ? "!" : "?"));
-    const billing = sim(clockAt());
-    await billing.call(bodyWith([], blocks(-1)));
-    const { usage } = await billing.call(bodyWith([], blocks(k)));
-    assert.ok((usage.cacheRead ?? -1) <= sizes.slice(0, k).reduce((a, b) => a + b, 0));
-    assert.is((await billing.call(bodyWith([], blocks(-1)))).usage.fresh, 0);
-  });
+  const property = fc.asyncProperty(
+    fc.array(fc.integer({ min: 600, max: 900 }), { minLength: 3, maxLength: 30 }),
+    fc.nat(29),
+    fc.nat(29),
+    async (sizes, at, markAt) => {
+      const k = at % sizes.length;
+      const marks = new Set([markAt % sizes.length, sizes.length - 1]);
+      const blocks = (changed: number) =>
+        sizes.map((tokens, i) => text(tokens, marks.has(i) ? "5m" : undefined, i === changed ? "!" : "?"));
+      const billing = sim(clockAt());
+      await billing.call(bodyWith([], blocks(-1)));
+      const { usage } = await billing.call(bodyWith([], blocks(k)));
+      assert.ok((usage.cacheRead ?? -1) <= sizes.slice(0, k).reduce((a, b) => a + b, 0));
+      assert.is((await billing.call(bodyWith([], blocks(-1)))).usage.fresh, 0);
+    },
+  );
   await fc.assert(property, { seed, numRuns: 200 });
 });
 
@@ -235,7 +278,11 @@ test("property 5: more than 20 positions at once miss without a middle mark and 
     const read = async (middle: Mark): Promise<number | null> => {
       const billing = sim(clockAt());
       await billing.call(bodyWith([text(600)], [text(1000, "5m")]));
-      const blocks = [text(1000, middle), ...Array.from({ length: added - 1 }, (_, i) => text(1, undefined, `.${i}`)), text(1, "5m", "end")];
+      const blocks = [
+        text(1000, middle),
+        ...Array.from({ length: added - 1 }, (_, i) => text(1, undefined, `.${i}`)),
+        text(1, "5m", "end"),
+      ];
       return (await billing.call(bodyWith([text(600)], blocks))).usage.cacheRead;
     };
     assert.is(await read(undefined), 0);
@@ -255,10 +302,16 @@ test("tokens are counted by a real encoding, also of text that looks special or 
   const started = performance.now();
   assert.ok((await billing.outputTokens(said("a".repeat(40_000)))) > 4_000);
   assert.ok(performance.now() - started < 5_000);
-  const body = dialect.renderBody(dialect.renderPrefix({ tools: [], rolePrompts: ["You are a patient bot. ".repeat(300)], persona: null }), [dialect.renderMessage({ role: "user", blocks: [{ type: "input", text: "hi" }] })], { model: "m", maxTokens: 9, settled: 0 }).body;
+  const body = dialect.renderBody(
+    dialect.renderPrefix({ tools: [], rolePrompts: ["You are a patient bot. ".repeat(300)], persona: null }),
+    [dialect.renderMessage({ role: "user", blocks: [{ type: "input", text: "hi" }] })],
+    { model: "m", maxTokens: 9, settled: 0 },
+  ).body;
   const first = await billing.call(body);
   const second = await billing.call(body);
-  assert.ok((first.usage.cacheWrite ?? 0) > 1_500 && second.usage.cacheRead === first.usage.cacheWrite && second.costUsd < first.costUsd / 10);
+  assert.ok(
+    (first.usage.cacheWrite ?? 0) > 1_500 && second.usage.cacheRead === first.usage.cacheWrite && second.costUsd < first.costUsd / 10,
+  );
 });
 
 test("every price row has a source and a date, and writes cost 1.25 and 2 times the input", () => {
@@ -274,7 +327,10 @@ test("every price row has a source and a date, and writes cost 1.25 and 2 times 
     }
   }
   assert.is(new Set(prices.map((row) => row.model)).size, prices.length);
-  assert.throws(() => anthropicPrice("gpt-5"), (error: HeadfastError) => error.code === "configuration" && /claude-opus-5-5/.test(error.message));
+  assert.throws(
+    () => anthropicPrice("gpt-5"),
+    (error: HeadfastError) => error.code === "configuration" && /claude-opus-5-5/.test(error.message),
+  );
 });
 
 test("a prompt above a model's size limit costs the higher rates as a whole", () => {
@@ -285,9 +341,14 @@ test("a prompt above a model's size limit costs the higher rates as a whole", ()
 test("withBilling reports the simulator's usage, lets others read from the first delta on, and bills half an answer", async () => {
   const billing = sim(clockAt());
   const reads: (number | null)[] = [];
-  const body = dialect.renderBody(prefix, [dialect.renderMessage({ role: "user", blocks: [{ type: "input", text: "#9" }] })], { model: "m", maxTokens: 1, settled: 0 }).body;
+  const body = dialect.renderBody(prefix, [dialect.renderMessage({ role: "user", blocks: [{ type: "input", text: "#9" }] })], {
+    model: "m",
+    maxTokens: 1,
+    settled: 0,
+  }).body;
   const model = withBilling(scriptedModel([stream(["#1", "2"]), "#5", new Error("no answer"), stream(["half"], "cut")]), billing);
-  const call = () => model.call({ body, session: "s", turnId: "t", step: 1, signal: new AbortController().signal, onDelta: () => void reads.push(null) });
+  const call = () =>
+    model.call({ body, session: "s", turnId: "t", step: 1, signal: new AbortController().signal, onDelta: () => void reads.push(null) });
   assert.equal((await call()).usage, { fresh: 0, cacheRead: 0, cacheWrite: 2009, output: 12 });
   assert.equal((await call()).usage, { fresh: 0, cacheRead: 2009, cacheWrite: 0, output: 5 });
   assert.is(reads.length, 3);
@@ -302,7 +363,10 @@ test("what a provider did not report is unknown in every sum, never 0", () => {
   assert.equal(addUsage(noUsage, known), known);
   assert.equal(addUsage(known, { ...known, cacheRead: null }), { fresh: 20, cacheRead: null, cacheWrite: 0, output: 10 });
   assert.equal([promptTokens(known), cacheReadShare(known)], [40, 0.75]);
-  assert.equal([promptTokens({ ...known, fresh: null }), cacheReadShare({ ...known, fresh: null }), cacheReadShare(noUsage)], [null, null, null]);
+  assert.equal(
+    [promptTokens({ ...known, fresh: null }), cacheReadShare({ ...known, fresh: null }), cacheReadShare(noUsage)],
+    [null, null, null],
+  );
 });
 
 test.run();

@@ -8,9 +8,17 @@ import { assert, suite } from "../support/suite.ts";
 
 const test = suite("anthropic dialect");
 
-const readTool: ToolSpec = { name: "read", description: "Reads a file.", inputSchema: { type: "object", properties: { path: { type: "string" } }, required: ["path"] } };
+const readTool: ToolSpec = {
+  name: "read",
+  description: "Reads a file.",
+  inputSchema: { type: "object", properties: { path: { type: "string" } }, required: ["path"] },
+};
 const emptyTool: ToolSpec = { name: "now", description: "", inputSchema: { type: "object" } };
-const parts: PrefixParts = { tools: [emptyTool, readTool], rolePrompts: ["You are a bot.", "Your memory is at /memory."], persona: "I am Ada.\n" };
+const parts: PrefixParts = {
+  tools: [emptyTool, readTool],
+  rolePrompts: ["You are a bot.", "Your memory is at /memory."],
+  persona: "I am Ada.\n",
+};
 const options = { model: "claude-opus-5", maxTokens: 1024, settled: 0 };
 
 const said = (text: string): Message => ({ role: "user", blocks: [{ type: "input", text }] });
@@ -45,7 +53,9 @@ test("golden: these parts give exactly these bytes, in this release and the next
     { role: "tool", results: [{ id: "toolu_1", text: "no such file", isError: true }] },
   ]);
   const { body } = dialect.renderBody(prefix, messages, { ...options, settled: 1 });
-  const system = prefix.replace('"required":["path"]}}]', '"required":["path"]},"cache_control":{"type":"ephemeral","ttl":"1h"}}]').replace('I am Ada.\\n"}', 'I am Ada.\\n","cache_control":{"type":"ephemeral","ttl":"1h"}}');
+  const system = prefix
+    .replace('"required":["path"]}}]', '"required":["path"]},"cache_control":{"type":"ephemeral","ttl":"1h"}}]')
+    .replace('I am Ada.\\n"}', 'I am Ada.\\n","cache_control":{"type":"ephemeral","ttl":"1h"}}');
   assert.is(
     body,
     `{"model":"claude-opus-5","max_tokens":1024,${system}` +
@@ -57,24 +67,41 @@ test("golden: these parts give exactly these bytes, in this release and the next
 });
 
 test("I2: the body without its cuts is the prefix and the messages, whatever they hold", () => {
-  const text = fc.oneof(fc.string({ unit: "binary" }), fc.constantFrom('],"system":[', '}],"messages":[', "\ud800", "}]}", "<headfast:notice>", ""));
+  const text = fc.oneof(
+    fc.string({ unit: "binary" }),
+    fc.constantFrom('],"system":[', '}],"messages":[', "\ud800", "}]}", "<headfast:notice>", ""),
+  );
   const tool = fc.record({ name: text, description: text, inputSchema: fc.dictionary(text, fc.oneof(text, fc.array(text))) });
   const message: fc.Arbitrary<Message> = fc.oneof(
-    fc.record({ role: fc.constant("user" as const), blocks: fc.array(fc.record({ type: fc.constantFrom("notice", "note", "input"), text }) as fc.Arbitrary<UserBlock>) }),
-    fc.record({ role: fc.constant("assistant" as const), text, toolCalls: fc.array(fc.record({ id: text, name: text, arguments: fc.oneof(text, fc.json()) })) }),
+    fc.record({
+      role: fc.constant("user" as const),
+      blocks: fc.array(fc.record({ type: fc.constantFrom("notice", "note", "input"), text }) as fc.Arbitrary<UserBlock>),
+    }),
+    fc.record({
+      role: fc.constant("assistant" as const),
+      text,
+      toolCalls: fc.array(fc.record({ id: text, name: text, arguments: fc.oneof(text, fc.json()) })),
+    }),
     fc.record({ role: fc.constant("tool" as const), results: fc.array(fc.record({ id: text, text, isError: fc.boolean() })) }),
   );
-  const property = fc.property(fc.array(tool, { maxLength: 3 }), fc.array(text, { maxLength: 3 }), fc.option(text), fc.array(message, { maxLength: 5 }), fc.nat(6), (tools, rolePrompts, persona, messages, settled) => {
-    const prefix = dialect.renderPrefix({ tools, rolePrompts, persona });
-    const rendered = render(messages);
-    const { body, cuts } = dialect.renderBody(prefix, rendered, { ...options, settled });
-    assert.is(cachedSequence(body, cuts), prefix + rendered.join(","));
-    guard({ prefix, messages: rendered.slice(0, 2).join(",") }, rendered.slice(2), ",", body, cuts);
-    const parsed = JSON.parse(body);
-    assert.ok(body.isWellFormed() && !/(?<!\\)(\\\\)*\\ud[89a-f]/i.test(body), "no lone surrogate, raw or escaped");
-    assert.equal([parsed.tools?.length ?? 0, parsed.messages.length], [tools.length, messages.length]);
-    assert.ok(marks(body).length <= 4);
-  });
+  const property = fc.property(
+    fc.array(tool, { maxLength: 3 }),
+    fc.array(text, { maxLength: 3 }),
+    fc.option(text),
+    fc.array(message, { maxLength: 5 }),
+    fc.nat(6),
+    (tools, rolePrompts, persona, messages, settled) => {
+      const prefix = dialect.renderPrefix({ tools, rolePrompts, persona });
+      const rendered = render(messages);
+      const { body, cuts } = dialect.renderBody(prefix, rendered, { ...options, settled });
+      assert.is(cachedSequence(body, cuts), prefix + rendered.join(","));
+      guard({ prefix, messages: rendered.slice(0, 2).join(",") }, rendered.slice(2), ",", body, cuts);
+      const parsed = JSON.parse(body);
+      assert.ok(body.isWellFormed() && !/(?<!\\)(\\\\)*\\ud[89a-f]/i.test(body), "no lone surrogate, raw or escaped");
+      assert.equal([parsed.tools?.length ?? 0, parsed.messages.length], [tools.length, messages.length]);
+      assert.ok(marks(body).length <= 4);
+    },
+  );
   fc.assert(property, { seed: 20261201, numRuns: 400 });
 });
 
@@ -101,7 +128,10 @@ test("marks: last tool and last system block for 1 h, then the last settled mess
 
 test("marks: without tools, without system, without settled messages, and where both ends are one", () => {
   const one = render([said("hi")]);
-  const ttls = (prefixParts: PrefixParts, settled: number) => marks(dialect.renderBody(dialect.renderPrefix(prefixParts), one, { ...options, settled }).body).map((mark) => `${mark.block} ${mark.ttl}`);
+  const ttls = (prefixParts: PrefixParts, settled: number) =>
+    marks(dialect.renderBody(dialect.renderPrefix(prefixParts), one, { ...options, settled }).body).map(
+      (mark) => `${mark.block} ${mark.ttl}`,
+    );
   assert.equal(ttls({ tools: [], rolePrompts: ["r"], persona: null }, 0), ["r 1h", "hi 5m"]);
   assert.equal(ttls({ tools: [readTool], rolePrompts: [], persona: "" }, 0), ["read 1h", "hi 5m"]);
   assert.equal(ttls({ tools: [], rolePrompts: [], persona: null }, 0), ["hi 5m"]);
@@ -148,14 +178,16 @@ test("C6: lone surrogates become U+FFFD in every place, raw or escaped by the mo
 
 test("arguments are replayed verbatim if they are a JSON object that a provider takes, else as {}", () => {
   const before = '{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":';
-  const input = (text: string): string => dialect.renderMessage({ role: "assistant", text: "", toolCalls: [{ id: "t", name: "n", arguments: text }] }).slice(before.length, -3);
+  const input = (text: string): string =>
+    dialect.renderMessage({ role: "assistant", text: "", toolCalls: [{ id: "t", name: "n", arguments: text }] }).slice(before.length, -3);
   const nested = (depth: number): string => `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`;
   for (const text of ['{ "b" : 1.0, "a":1e2 }', nested(100), JSON.stringify({ a: '{"[\\'.repeat(1_000) })]) assert.is(input(text), text);
   for (const text of ["", "null", "[1]", '"x"', '{"a":', nested(101), nested(100_000)]) assert.is(input(text), "{}");
 });
 
 test("what the provider refuses for being empty is given a mark", () => {
-  const blocks = (message: Message): string[] => JSON.parse(dialect.renderMessage(message)).content.map((block: { text?: string; content?: string }) => block.text ?? block.content);
+  const blocks = (message: Message): string[] =>
+    JSON.parse(dialect.renderMessage(message)).content.map((block: { text?: string; content?: string }) => block.text ?? block.content);
   assert.equal(blocks(answered("")), ["<headfast:blank/>"]);
   assert.equal(blocks(answered(" \n")), ["<headfast:blank/>"]);
   assert.equal(blocks(said(" \n")), ["<headfast:blank/>\n \n"]);
@@ -187,14 +219,21 @@ test("nobody's text forges a tag of Headfast, and none of it is lost", () => {
 
 test("making text harmless takes linear time", () => {
   const started = performance.now();
-  for (const text of ["<".repeat(1e6), `<${" ".repeat(1e6)}`, `<${"/\\ ".repeat(3e5)}`, `<headfast${" ".repeat(1e6)}`]) dialect.renderMessage(said(text));
+  for (const text of ["<".repeat(1e6), `<${" ".repeat(1e6)}`, `<${"/\\ ".repeat(3e5)}`, `<headfast${" ".repeat(1e6)}`])
+    dialect.renderMessage(said(text));
   assert.ok(performance.now() - started < 5_000);
 });
 
 test("a prefix or message of another dialect is refused by name", () => {
   const prefix = dialect.renderPrefix(parts);
-  assert.throws(() => dialect.renderBody("system: hi", [], options), (error: { code: string }) => error.code === "dialect_differs");
-  assert.throws(() => dialect.renderBody(prefix, ["hello"], options), (error: { code: string; message: string }) => error.code === "dialect_differs" && /message 1/.test(error.message));
+  assert.throws(
+    () => dialect.renderBody("system: hi", [], options),
+    (error: { code: string }) => error.code === "dialect_differs",
+  );
+  assert.throws(
+    () => dialect.renderBody(prefix, ["hello"], options),
+    (error: { code: string; message: string }) => error.code === "dialect_differs" && /message 1/.test(error.message),
+  );
 });
 
 test.run();

@@ -18,7 +18,15 @@ const bodyOf = (messages: Message[], prefix = dialect.renderPrefix(parts)): stri
     messages.map((message) => dialect.renderMessage(message)),
     { model: "scripted", maxTokens: 100, settled: 0 },
   ).body;
-const request = (body: string, more: Partial<ModelRequest> = {}): ModelRequest => ({ body, session: "s", turnId: "t", step: 1, signal: new AbortController().signal, onDelta: () => {}, ...more });
+const request = (body: string, more: Partial<ModelRequest> = {}): ModelRequest => ({
+  body,
+  session: "s",
+  turnId: "t",
+  step: 1,
+  signal: new AbortController().signal,
+  onDelta: () => {},
+  ...more,
+});
 const rejected = async (promise: Promise<unknown>): Promise<HeadfastError> => {
   const error = await promise.then(
     () => assert.unreachable("was not rejected"),
@@ -27,6 +35,17 @@ const rejected = async (promise: Promise<unknown>): Promise<HeadfastError> => {
   assert.instance(error, HeadfastError);
   return error as HeadfastError;
 };
+/** The body with other values at these paths; a function gets the old value. */
+function changed(body: string, changes: Record<string, unknown>): string {
+  const whole = JSON.parse(body) as Record<string, unknown>;
+  for (const [path, value] of Object.entries(changes)) {
+    const steps = path.split(".");
+    const last = steps.pop() ?? "";
+    const parent = steps.reduce((part, step) => part[step] as Record<string, unknown>, whole);
+    parent[last] = typeof value === "function" ? value(parent[last]) : value;
+  }
+  return JSON.stringify(whole);
+}
 
 test("records each raw body before anything else, and counts", async () => {
   const model = scriptedModel(["one", new HeadfastError("model_failed", "no")], { keep: 2 });
@@ -52,7 +71,15 @@ test("a script sees the body, what was said last, and tool results", async () =>
   await model.call(request(bodyOf([said("go"), ...results]), { step: 2 }));
   assert.equal(seen, [
     { lastUserText: "line 1\nline 2", toolResults: [], call: 1, step: 1, turnId: "t", session: "s", system: 2 },
-    { lastUserText: "go", toolResults: [{ id: "c1", text: "gone", isError: true }], call: 2, step: 2, turnId: "t", session: "s", system: 2 },
+    {
+      lastUserText: "go",
+      toolResults: [{ id: "c1", text: "gone", isError: true }],
+      call: 2,
+      step: 2,
+      turnId: "t",
+      session: "s",
+      system: 2,
+    },
   ]);
 });
 
@@ -65,13 +92,22 @@ test("a list gives one reply a call and refuses the call beyond its end", async 
 });
 
 test("tool calls get ids that are stable for a body and new for the next", async () => {
-  const reply = { tools: [{ name: "read", args: { path: "a" } }, { name: "read", args: "{broken" }] };
-  const ids = async (text: string) => (await scriptedModel([reply]).call(request(bodyOf([said(text)])))).message.toolCalls.map((call) => call.id);
+  const reply = {
+    tools: [
+      { name: "read", args: { path: "a" } },
+      { name: "read", args: "{broken" },
+    ],
+  };
+  const ids = async (text: string) =>
+    (await scriptedModel([reply]).call(request(bodyOf([said(text)])))).message.toolCalls.map((call) => call.id);
   const [first, again, other] = [await ids("x"), await ids("x"), await ids("y")];
   assert.equal(first, again);
   assert.is(new Set([...first, ...other]).size, 4);
   const { message } = await scriptedModel([reply]).call(request(bodyOf([said("x")])));
-  assert.equal(message.toolCalls.map((call) => call.arguments), ['{"path":"a"}', "{broken"]);
+  assert.equal(
+    message.toolCalls.map((call) => call.arguments),
+    ['{"path":"a"}', "{broken"],
+  );
 });
 
 test("later, fail and refuse are a provider's errors with their kinds", async () => {
@@ -133,44 +169,44 @@ test("an aborted call ends at once, with the reason as cause, and says nothing m
 });
 
 test("refuses with the reason what a provider refuses with 400", async () => {
-  const good = JSON.parse(bodyOf([said("a"), { role: "assistant", text: "b", toolCalls: [{ id: "c1", name: "read", arguments: "{}" }] }, { role: "tool", results: [{ id: "c1", text: "r", isError: false }] }]));
+  const asked: Message = { role: "assistant", text: "b", toolCalls: [{ id: "c1", name: "read", arguments: "{}" }] };
+  const good = bodyOf([said("a"), asked, { role: "tool", results: [{ id: "c1", text: "r", isError: false }] }]);
   const mark = { type: "ephemeral" };
   const hour = { type: "ephemeral", ttl: "1h" };
+  const text = { type: "text", text: "x" };
   const call = { type: "tool_use", id: "c1", name: "read", input: {} };
-  const broken: [(body: any) => void, RegExp][] = [
-    [(body) => delete body.model, /model/],
-    [(body) => (body.max_tokens = 0), /max_tokens/],
-    [(body) => (body.temprature = 1), /temprature: extra inputs/],
-    [(body) => (body.messages = []), /at least one message/],
-    [(body) => body.messages.shift(), /first message must be the user's/],
-    [(body) => body.messages.pop(), /end with a user message/],
-    [(body) => (body.messages[0].role = "system"), /messages\.0\.role/],
-    [(body) => (body.messages[0].content = []), /messages\.0\.content: must not be empty/],
-    [(body) => (body.messages[0].content[0].text = " \n"), /messages\.0\.content\.0: text content blocks/],
-    [(body) => (body.messages[0].content[0].text = "\ud800"), /not valid Unicode/],
-    [(body) => (body.system[1].text = ""), /system\.1/],
-    [(body) => (body.messages[2].content[0].content = ""), /messages\.2\.content\.0/],
-    [(body) => (body.messages[2].content = [{ type: "text", text: "x" }]), /without tool_result blocks immediately after: c1/],
-    [(body) => body.messages[2].content.unshift({ type: "text", text: "x" }), /must stand before other content/],
-    [(body) => (body.messages[2].content[0].tool_use_id = "c2"), /without tool_result.*c1/],
-    [(body) => body.messages[2].content.push({ ...body.messages[2].content[0] }), /unexpected tool_use_id.*c1/],
-    [(body) => body.messages[0].content.push(call), /"tool_use" is not allowed for the role user/],
-    [(body) => (body.messages[1].content[1].id = "a b"), /id: must match/],
-    [(body) => (body.messages[1].content[1].input = "{}"), /input: must be an object/],
-    [(body) => body.messages.push(...structuredClone(body.messages.slice(1))), /ids must be unique: c1/],
-    [(body) => (body.tools[0].name = "ä"), /tools\.0\.name/],
-    [(body) => (body.tools[1].name = body.tools[0].name), /unique/],
-    [(body) => (body.tools[0].input_schema = {}), /input_schema\.type/],
-    [(body) => (body.messages[1].content[0].cache_control = body.messages[0].content[0].cache_control = mark), /maximum of 4/],
-    [(body) => (body.tools[0].cache_control = mark), /1h must not come after/],
-    [(body) => ((body.messages[0].content[0].cache_control = mark), (body.messages[2].content[0].cache_control = hour)), /1h must not come after/],
+  const broken: [Record<string, unknown>, RegExp][] = [
+    [{ model: undefined }, /model/],
+    [{ max_tokens: 0 }, /max_tokens/],
+    [{ temprature: 1 }, /temprature: extra inputs/],
+    [{ messages: [] }, /at least one message/],
+    [{ messages: (old: unknown[]) => old.slice(1) }, /first message must be the user's/],
+    [{ messages: (old: unknown[]) => old.slice(0, -1) }, /end with a user message/],
+    [{ "messages.0.role": "system" }, /messages\.0\.role/],
+    [{ "messages.0.content": [] }, /messages\.0\.content: must not be empty/],
+    [{ "messages.0.content.0.text": " \n" }, /messages\.0\.content\.0: text content blocks/],
+    [{ "messages.0.content.0.text": "\ud800" }, /not valid Unicode/],
+    [{ "system.1.text": "" }, /system\.1/],
+    [{ "messages.2.content.0.content": "" }, /messages\.2\.content\.0/],
+    [{ "messages.2.content": [text] }, /without tool_result blocks immediately after: c1/],
+    [{ "messages.2.content": (old: unknown[]) => [text, ...old] }, /must stand before other content/],
+    [{ "messages.2.content.0.tool_use_id": "c2" }, /without tool_result.*c1/],
+    [{ "messages.2.content": (old: unknown[]) => [...old, ...old] }, /unexpected tool_use_id.*c1/],
+    [{ "messages.0.content": (old: unknown[]) => [...old, call] }, /"tool_use" is not allowed for the role user/],
+    [{ "messages.1.content.1.id": "a b" }, /id: must match/],
+    [{ "messages.1.content.1.input": "{}" }, /input: must be an object/],
+    [{ messages: (old: unknown[]) => [...old, ...old.slice(1)] }, /ids must be unique: c1/],
+    [{ "tools.0.name": "ä" }, /tools\.0\.name/],
+    [{ "tools.1.name": "read" }, /unique/],
+    [{ "tools.0.input_schema": {} }, /input_schema\.type/],
+    [{ "messages.0.content.0.cache_control": mark, "messages.1.content.0.cache_control": mark }, /maximum of 4/],
+    [{ "tools.3.cache_control": mark }, /1h must not come after/],
+    [{ "messages.0.content.0.cache_control": mark, "messages.2.content.0.cache_control": hour }, /1h must not come after/],
   ];
   const model = scriptedModel(() => "ok");
-  assert.is((await model.call(request(JSON.stringify(good)))).message.text, "ok");
-  for (const [breakIt, reason] of broken) {
-    const body = structuredClone(good);
-    breakIt(body);
-    const error = await rejected(model.call(request(JSON.stringify(body))));
+  assert.is((await model.call(request(good))).message.text, "ok");
+  for (const [changes, reason] of broken) {
+    const error = await rejected(model.call(request(changed(good, changes))));
     assert.is(error.code, "model_refused");
     assert.match(error.message, reason);
   }
@@ -179,7 +215,8 @@ test("refuses with the reason what a provider refuses with 400", async () => {
 
 test("the small assistant uses file tools when asked in plain words", async () => {
   const model = scriptedModel();
-  const asked = async (text: string) => (await model.call(request(bodyOf([said(text)])))).message.toolCalls.map((call) => [call.name, JSON.parse(call.arguments)]);
+  const asked = async (text: string) =>
+    (await model.call(request(bodyOf([said(text)])))).message.toolCalls.map((call) => [call.name, JSON.parse(call.arguments)]);
   assert.equal(await asked("read notes.md"), [["read", { path: "notes.md" }]]);
   assert.equal(await asked("Write a/b.md: two\nlines"), [["write", { path: "a/b.md", content: "two\nlines\n" }]]);
   assert.equal(await asked("list"), [["glob", { pattern: "**" }]]);
@@ -201,14 +238,29 @@ test("the small assistant says what tools gave, what it was told, who it is, and
   assert.is(await turn("read notes.md", "buy milk", false), "notes.md says:\nbuy milk");
   assert.is(await turn("read notes.md", "no such file", true), "That did not work: no such file");
   assert.is(await text([said("who are you?")]), "I am Ada.");
-  assert.match(await text([said("read a.md")], dialect.renderPrefix({ tools: [], rolePrompts: ["r"], persona: null })), /no tool named read/);
-  const noticed: Message = { role: "user", blocks: [{ type: "notice", text: "modified: PERSONA.md" }, { type: "input", text: "hi" }] };
+  assert.match(
+    await text([said("read a.md")], dialect.renderPrefix({ tools: [], rolePrompts: ["r"], persona: null })),
+    /no tool named read/,
+  );
+  const noticed: Message = {
+    role: "user",
+    blocks: [
+      { type: "notice", text: "modified: PERSONA.md" },
+      { type: "input", text: "hi" },
+    ],
+  };
   assert.match(await text([noticed]), /^\(I was told: modified: PERSONA.md\)\nYou said: hi\n/);
 });
 
 test("name, limit key, dialect and reader can be chosen", async () => {
   const other = { ...dialect, id: "other" };
-  const model = scriptedModel(["x"], { name: "m", maxTokens: 7, limitKey: "acme", dialect: other, read: () => ({ model: "m", max_tokens: 7, messages: [] }) });
+  const model = scriptedModel(["x"], {
+    name: "m",
+    maxTokens: 7,
+    limitKey: "acme",
+    dialect: other,
+    read: () => ({ model: "m", max_tokens: 7, messages: [] }),
+  });
   assert.equal([model.name, model.maxTokens, model.limitKey, model.dialect.id], ["m", 7, "acme", "other"]);
   assert.is((await model.call(request("anything"))).message.text, "x");
 });

@@ -17,13 +17,13 @@ export function cacheFolder(): string {
 
 /**
  * The folder of a thing that is made once. `make` fills an empty folder, which gets its name only when `make` has returned: a folder of that name is
- * whole. Throws what `make` throws, and then leaves nothing.
+ * whole. Throws what `make` throws, and then leaves nothing. `log` hears of it when another command is at it and we wait.
  */
-export async function madeOnce(name: string, make: (folder: string) => Promise<void>): Promise<string> {
+export async function madeOnce(name: string, make: (folder: string) => Promise<void>, log: (line: string) => void = () => undefined): Promise<string> {
   const folder = join(cacheFolder(), name);
   if (await exists(folder)) return folder;
   await mkdir(cacheFolder(), { recursive: true });
-  const unlock = await lock(`${folder}.lock`);
+  const unlock = await lock(`${folder}.lock`, () => log(`waiting for another command that is making ${name}…`));
   try {
     if (await exists(folder)) return folder;
     await removeDeadDrafts(name);
@@ -82,8 +82,9 @@ async function removeDeadDrafts(name: string): Promise<void> {
  * Making a directory is atomic: who makes it has the lock. The process id in it tells whether its owner still lives. It saves work and is not what keeps
  * the cache whole (drafts of their own and one rename do): should two commands take over a dead one's lock at once, both build and the first is kept.
  */
-async function lock(folder: string): Promise<() => Promise<void>> {
+async function lock(folder: string, onWait: () => void): Promise<() => Promise<void>> {
   const deadline = Date.now() + lockWaitMs;
+  let told = false;
   for (;;) {
     try {
       await mkdir(folder);
@@ -97,6 +98,8 @@ async function lock(folder: string): Promise<() => Promise<void>> {
       continue;
     }
     if (Date.now() > deadline) throw new Error(`another command has held ${folder} for ${lockWaitMs / 1000} s; remove it if none is running`);
+    if (!told) onWait();
+    told = true;
     await sleep(lockPollMs);
   }
 }

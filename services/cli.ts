@@ -1,5 +1,5 @@
 // The launcher on the command line.
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { constants } from "node:os";
 import { findOrStart, type Services } from "./launcher.ts";
@@ -55,13 +55,15 @@ async function runWith(command: readonly string[]): Promise<number> {
 
 /** Runs it with our own input and output; its exit code, or 128 and the number of the signal that ended it. */
 async function runCommand([program = "", ...args]: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  const child = spawn(program, args, { stdio: "inherit", env });
+  let child: ChildProcess | undefined;
   const forward = (signal: NodeJS.Signals) => {
     // At a terminal Ctrl-C reaches the command without us.
-    if (!(signal === "SIGINT" && process.stdin.isTTY)) child.kill(signal);
+    if (!(signal === "SIGINT" && process.stdin.isTTY)) child?.kill(signal);
   };
+  // Before the command runs: it may ask for a signal, by its first line, sooner than we get to the next one.
   for (const signal of forwarded) process.on(signal, forward);
   try {
+    child = spawn(program, args, { stdio: "inherit", env });
     const [code, signal] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null];
     return code ?? 128 + (signal ? constants.signals[signal] : 0);
   } finally {

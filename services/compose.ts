@@ -2,39 +2,43 @@
 import { access } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import type { Found, Refusal } from "./order.ts";
-import { onFreePort, run, startGuarded, which } from "./process.ts";
+import { mustRun, onFreePort, run, startGuarded, which } from "./process.ts";
 
 const file = fileURLToPath(new URL("../docker-compose.yml", import.meta.url));
 const probeMs = 5_000;
 const pullMs = 600_000;
+const downMs = 60_000;
 
 /**
  * One service of the compose file, run in the foreground under a project name of our own, so that it ends with us. Its port on this machine is handed to the
- * file as HEADFAST_<SERVICE>_PORT, and read back from docker, in case the file has one of its own.
+ * file as HEADFAST_<SERVICE>_PORT, and read back from docker, in case the file has one of its own. Throws if it does not get ready.
  */
 export async function composeServer(service: "redis" | "mongo", innerPort: number, log: (line: string) => void): Promise<Found | Refusal> {
   const unusable = await whyUnusable();
   if (unusable) return { reason: unusable };
   log(`starting ${service} with docker compose (its image is pulled the first time)…`);
   const compose = ["docker", "compose", "-f", file, "-p", `headfast-${service}-${process.pid}`];
-  const { process: server } = await onFreePort(0, (port) =>
+  const down = () => run([...compose, "down", "--volumes"], { timeLimitMs: downMs });
+  const start = (port: number) =>
     startGuarded([...compose, "up", "--no-color", service], {
       ready: service === "redis" ? /Ready to accept connections/ : /Waiting for connections/,
       readyMs: pullMs,
       env: { ...process.env, [`HEADFAST_${service.toUpperCase()}_PORT`]: String(port) },
-    }),
-  );
-  const stop = async () => {
-    await server.stop();
-    await run([...compose, "down", "--volumes"], { timeLimitMs: 60_000 });
-  };
-  const { code, output } = await run([...compose, "port", service, String(innerPort)], { timeLimitMs: probeMs });
-  const port = /:(\d+)\s*$/.exec(output)?.[1];
-  if (code !== 0 || !port) {
-    await stop();
-    return { reason: `"docker compose port" gave no port: ${output.trim()}` };
+    });
+  try {
+    const { process: server } = await onFreePort(0, start);
+    const answer = await mustRun([...compose, "port", service, String(innerPort)], { timeLimitMs: probeMs });
+    const port = /:(\d+)\s*$/.exec(answer)?.[1];
+    if (!port) throw new Error(`"docker compose port" gave no port: ${answer.trim()}`);
+    const stop = async () => {
+      await server.stop();
+      await down();
+    };
+    return { url: `${service === "redis" ? "redis" : "mongodb"}://127.0.0.1:${port}`, origin: "docker compose", started: true, stop };
+  } catch (error) {
+    await down(); // the one in the foreground ends with it
+    throw error;
   }
-  return { url: `${service === "redis" ? "redis" : "mongodb"}://127.0.0.1:${port}`, origin: "docker compose", started: true, stop };
 }
 
 async function whyUnusable(): Promise<string | undefined> {

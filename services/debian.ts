@@ -14,15 +14,19 @@ export type Program = { path: string; env: NodeJS.ProcessEnv };
 export async function debianRedis(log: (line: string) => void): Promise<Program | { reason: string }> {
   if (process.platform !== "linux" || !(await which("apt-get")) || !(await which("dpkg-deb"))) return { reason: "this is no Debian" };
   if (process.getuid?.() !== 0) return { reason: "only root may fetch it; run: sudo apt-get install redis-server" };
-  const folder = await madeOnce("debian-redis", async (draft) => {
-    log("installing Debian package redis-server into the cache (once)…");
-    await download(draft, log);
-    for (const file of (await readdir(draft)).filter((name) => name.endsWith(".deb"))) {
-      await mustRun(["dpkg-deb", "-x", join(draft, file), draft], { timeLimitMs });
-    }
-    const { path, env } = await programIn(draft);
-    await mustRun(["env", `LD_LIBRARY_PATH=${env.LD_LIBRARY_PATH}`, path, "--version"], { timeLimitMs });
-  });
+  const folder = await madeOnce(
+    "debian-redis",
+    async (draft) => {
+      log("installing Debian package redis-server into the cache (once)…");
+      await download(draft, log);
+      for (const file of (await readdir(draft)).filter((name) => name.endsWith(".deb"))) {
+        await mustRun(["dpkg-deb", "-x", join(draft, file), draft], { timeLimitMs });
+      }
+      const { path, env } = await programIn(draft);
+      await mustRun(["env", `LD_LIBRARY_PATH=${env.LD_LIBRARY_PATH}`, path, "--version"], { timeLimitMs });
+    },
+    log,
+  );
   return programIn(folder);
 }
 

@@ -149,7 +149,10 @@ export async function startGuarded(
   const ready = new Promise<RegExpMatchArray>((resolve) => {
     const read = (line: string) => {
       const guarding = /^guarding (\d+)$/.exec(line);
-      if (guarding) pid = Number(guarding[1]);
+      if (guarding) {
+        pid = Number(guarding[1]);
+        return;
+      }
       const match = options.ready.exec(line);
       if (match) resolve(match);
       tail.push(line);

@@ -22,7 +22,7 @@ export async function standInCommand(log: (line: string) => void): Promise<strin
   const files = (await readdir(source)).filter((name) => /\.java$|^pom\.xml$/.test(name)).sort();
   const hash = createHash("sha256");
   for (const name of files) hash.update(`${name}\0`).update(await readFile(join(source, name)));
-  const folder = await madeOnce(`stand-in-${hash.digest("hex").slice(0, 12)}`, (draft) => build(draft, files, log));
+  const folder = await madeOnce(`stand-in-${hash.digest("hex").slice(0, 12)}`, (draft) => build(draft, files, log), log);
   return ["java", ...javaFlags, "-cp", [join(folder, "classes"), join(folder, "lib", "*")].join(delimiter), "StandIn"];
 }
 

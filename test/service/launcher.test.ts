@@ -33,8 +33,12 @@ async function eventually(what: string, holds: () => Promise<boolean> | boolean)
 
 async function lineOf(child: ChildProcess, matching: RegExp): Promise<string> {
   assert.ok(child.stdout);
-  for await (const line of createInterface({ input: child.stdout })) if (matching.test(line)) return line;
-  throw new Error(`the process ended without a line like ${matching}`);
+  try {
+    for await (const line of createInterface({ input: child.stdout })) if (matching.test(line)) return line;
+    throw new Error(`the process ended without a line like ${matching}`);
+  } finally {
+    child.stdout.destroy(); // a process left over must not keep the test waiting
+  }
 }
 
 async function withRedis<T>(url: string, use: (redis: Redis) => Promise<T>): Promise<T> {

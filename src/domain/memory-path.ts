@@ -12,7 +12,7 @@ export const memoryRoot = "/memory";
 export function pathText(bytes: Buffer): string {
   const text = bytes.toString("utf8");
   const valid = !text.includes("\uFFFD") || Buffer.from(text).equals(bytes);
-  return (valid ? text : textOfInvalid(bytes)).replace(valid ? /\\/g : /\\(?!x[0-9a-f]{2})/g, "\\\\");
+  return valid ? text.replaceAll("\\", "\\\\") : textOfInvalid(bytes);
 }
 
 function textOfInvalid(bytes: Buffer): string {

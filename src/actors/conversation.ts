@@ -34,6 +34,8 @@ export class Conversation {
   pending: PendingResults | null = null;
   /** What a hand in the log broke: no call may be made on it, while outcomes still can be recorded. */
   broken: HeadfastError | null = null;
+  /** Something was told: the inbox queue may hold what is no longer pending. */
+  inboxStale = false;
   bytes = 0;
   #running: Hash = createHash("sha256");
   #length = 0;

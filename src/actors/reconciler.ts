@@ -31,22 +31,22 @@ export class Reconciler {
     this.#log = log;
   }
 
-  /** One pass over every shard. `olderThanMs`: younger turns are still on their way. `letters`: rebuild those queues too. */
-  async pass(options: { olderThanMs: number; letters: boolean }): Promise<Repairs> {
+  /** One pass over every shard. `olderThanMs`: younger turns are still on their way; `null`: look at all. `letters`: rebuild those queues too. */
+  async pass(options: { olderThanMs: number | null; letters: boolean }): Promise<Repairs> {
     const repairs: Repairs = { turns: 0, activations: 0, marks: 0, letters: 0 };
     for (let shard = 0; shard < this.#queues.shards; shard += 1) {
-      await this.#openTurns(shard, this.#ledger.system.now() - options.olderThanMs, repairs);
+      await this.#openTurns(shard, options.olderThanMs === null ? null : markAt(shard, this.#ledger.system.now() - options.olderThanMs), repairs);
       if (options.letters) await this.#letters(shard, repairs);
     }
     if (repairs.turns + repairs.activations + repairs.marks > 0) this.#log.info({ ...repairs }, "the reconciler mended what was missing");
     return repairs;
   }
 
-  async #openTurns(shard: number, before: number, repairs: Repairs): Promise<void> {
+  async #openTurns(shard: number, before: string | null, repairs: Repairs): Promise<void> {
     let cursor: string | null = null;
     for (;;) {
       const page: Turn[] = await this.#ledger.store.turns.open(shard, cursor, limits.reconcilePageMax);
-      const old = page.filter((turn) => turn.open !== null && turn.open <= markAt(shard, before));
+      const old = page.filter((turn) => before === null || (turn.open !== null && turn.open <= before));
       for (const [session, turns] of bySession(old)) await this.#session(session, turns, repairs);
       const last = page.at(-1);
       if (last === undefined || page.length < limits.reconcilePageMax || old.length < page.length) return;
@@ -66,7 +66,8 @@ export class Reconciler {
     const left = turns.filter((turn) => !hasOutcome(checkpoint, turn.number));
     const parked = checkpoint.parked;
     const runnable = parked === null || left.some((turn) => turn.turnId === parked.turnId && turn.generation === parked.generation + 1);
-    if ((left.length === 0 && checkpoint.owed === null) || !runnable) return; // rule 18: a parked session is left alone
+    if (checkpoint.owed !== null) await this.#queues.wake(session); // whoever runs it rolls the re-own forward
+    if (left.length === 0 || !runnable) return; // rule 18: a parked session is left alone
     const mended = await this.#queues.repair(session, left);
     repairs.turns += mended.turns;
     repairs.activations += mended.activations;

@@ -40,7 +40,7 @@ export type State =
   | { at: "releasing" };
 
 const ways: Record<State["at"], readonly State["at"][]> = {
-  idle: ["assembling", "releasing"],
+  idle: ["assembling", "closing", "releasing"],
   assembling: ["calling", "tooling", "closing", "idle", "releasing"],
   calling: ["tooling", "closing", "idle", "releasing"],
   tooling: ["calling", "closing", "idle", "releasing"],
@@ -190,7 +190,22 @@ export class SessionActor {
   async #flushed(end: ActivationEnd): Promise<ActivationEnd> {
     if (this.#conversation !== null) this.#mailbox.drop(this.#conversation.checkpoint);
     await this.#mailbox.flush();
+    if (this.#conversation !== null && (this.#conversation.inboxStale || !this.#lease.fresh)) await this.#tidyInbox(this.#conversation);
     return end;
+  }
+
+  /** The inbox queue and the observation are projections: what the log says was told goes from both (I10). */
+  async #tidyInbox(conversation: Conversation): Promise<void> {
+    const { queues, ledger } = this.#world;
+    const { heard, notesTold, ownerEpoch } = conversation.checkpoint;
+    const observation = await ledger.store.observations.get(this.#session);
+    const from = heard ?? observation?.baseline ?? null;
+    const holds = observation?.pending != null && observation.pending.from === from?.state;
+    if (observation?.pending != null && !holds) await ledger.store.observations.project(this.#session, ownerEpoch, null, new Date(ledger.system.now()).toISOString());
+    const items = await queues.inbox.list(this.#session);
+    const stale = items.filter(({ id }) => (id === "notice" ? !holds : Number(id.replace("note-", "")) <= notesTold));
+    if (stale.length > 0) await queues.inbox.remove(this.#session, stale.map(({ id }) => id));
+    conversation.inboxStale = false;
   }
 
   #endOf(error: unknown): ActivationEnd {

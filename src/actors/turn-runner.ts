@@ -64,15 +64,21 @@ export class TurnRunner {
     const early = this.#early();
     if (early !== null) return early;
     const suspicion = new Suspicion(this.#world, this.#lease);
-    const held = await suspicion.admit(this.#turn, charge);
-    if (held.kind === "delay") return held;
-    if (held.kind === "dead") return this.#close(this.#deadDraft(held.cause));
+    try {
+      const held = await suspicion.admit(this.#turn, charge);
+      if (held.kind === "delay") return held;
+      if (held.kind === "dead") return await this.#close(this.#deadDraft(held.cause));
+      return await this.#attemptOrFail();
+    } finally {
+      await suspicion.release(this.#turn);
+    }
+  }
+
+  async #attemptOrFail(): Promise<Ran> {
     try {
       return await this.#attempt();
     } catch (error) {
       return await this.#failed(error);
-    } finally {
-      await suspicion.release(this.#turn);
     }
   }
 
@@ -360,7 +366,7 @@ export class TurnRunner {
 
   #told(appended: Appended): void {
     if (appended.notice !== null) this.#emit("notice.told", {});
-    if (appended.notice !== null || appended.notes.length > 0) this.#world.onTold(this.#conversation, appended.notice !== null, appended.notes);
+    if (appended.notice !== null || appended.notes.length > 0) this.#conversation.inboxStale = true;
   }
 
   #emit(type: TurnEvent["type"], data: Record<string, unknown>): void {

@@ -7,7 +7,7 @@ import type { BotName } from "../domain/ids.ts";
 import { limits } from "../domain/limits.ts";
 import type { ActivationEnd, ActivationRunner, Bot, Ledger, Lease, Logger, Queues } from "../domain/ports.ts";
 import type { ManifestEntry, Turn } from "../domain/records.ts";
-import { type Conversation, WarmCopies } from "./conversation.ts";
+import { WarmCopies } from "./conversation.ts";
 import { MemoryObserver } from "./observer.ts";
 import { ProviderGate } from "./provider-gate.ts";
 import { letterFrom, Reconciler } from "./reconciler.ts";
@@ -61,7 +61,6 @@ export class Worker {
       count: (what) => this.counts.set(what, (this.counts.get(what) ?? 0) + 1),
       onLook: (bot, seen) => this.observer.sawState(bot, seen),
       letterOf: (turn) => this.#letter(turn),
-      onTold: (conversation, notice, notes) => void this.#told(conversation, notice, notes),
     };
   }
 
@@ -71,7 +70,7 @@ export class Worker {
     this.#closers.push(await queues.events.onSignal((session) => this.world.stays.signal(session)));
     const observing = await queues.observations.work([...this.world.bots.keys()], async (bot, reason) => void (await this.observer.observe(bot, reason)));
     this.#closers.push(() => observing.close());
-    queues.onRestart(() => void this.#reconcile({ olderThanMs: 0, letters: true }));
+    queues.onRestart(() => void this.#reconcile({ olderThanMs: null, letters: true }));
     this.#loops.push(this.#reconcileLoop(), this.#observeLoop());
     for (const bot of this.world.bots.values()) if (bot.memory !== null) await this.#requestLook(bot.name, "start");
     this.#runner = await queues.work((lease) => this.activate(lease), { concurrency: this.#options.concurrency });
@@ -99,7 +98,7 @@ export class Worker {
     }
   }
 
-  async #reconcile(options: { olderThanMs: number; letters: boolean }): Promise<void> {
+  async #reconcile(options: { olderThanMs: number | null; letters: boolean }): Promise<void> {
     try {
       await this.reconciler.pass(options);
     } catch (error) {
@@ -134,17 +133,6 @@ export class Worker {
       await this.#options.queues.letters.put(letterFrom(standing, seq === undefined ? undefined : await store.log.get(turn.session, seq)));
     } catch (error) {
       this.#options.log.warn({ session: turn.session, error: String(error) }, "a dead letter is not in its queue yet; the log has it");
-    }
-  }
-
-  async #told(conversation: Conversation, notice: boolean, notes: readonly number[]): Promise<void> {
-    const { ledger, queues, log } = this.#options;
-    const { session, checkpoint } = conversation;
-    try {
-      if (notice) await ledger.store.observations.project(session, checkpoint.ownerEpoch, null, new Date(ledger.system.now()).toISOString());
-      await queues.inbox.remove(session, [...(notice ? ["notice"] : []), ...notes.map((number) => `note-${number}`)]);
-    } catch (error) {
-      log.debug({ session, error: String(error) }, "a told item still lies in the inbox queue; its reader drops it");
     }
   }
 }

@@ -3,7 +3,7 @@ import type { BotName, SessionId } from "../domain/ids.ts";
 import type { Bot, Queues } from "../domain/ports.ts";
 import type { Turn } from "../domain/records.ts";
 import type { Assembly } from "./assembly.ts";
-import type { Conversation, WarmCopies } from "./conversation.ts";
+import type { WarmCopies } from "./conversation.ts";
 import type { ProviderGate } from "./provider-gate.ts";
 import type { Settlement } from "./settlement.ts";
 
@@ -19,8 +19,6 @@ export interface SessionWorld extends Assembly {
   count(what: string): void;
   /** Puts the letter of a dead turn into its queue. Never rejects: the reconciler rebuilds it from the log. */
   letterOf(turn: Turn, seq: number): Promise<void>;
-  /** A step told the notice or these notes: their projections go. Never rejects. */
-  onTold(conversation: Conversation, notice: boolean, notes: readonly number[]): void;
 }
 
 /** The stays of this process, so that a signal finds the one it concerns. */

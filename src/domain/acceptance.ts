@@ -95,7 +95,7 @@ export function freshTurn({ system, shardOf }: Ledger, request: TurnRequest, gen
 
 /** `shard:time`, so that a range of the text is one shard in order of time. */
 export function markAt(shard: number, milliseconds: number): string {
-  return `${String(shard).padStart(5, "0")}:${String(milliseconds).padStart(15, "0")}`;
+  return `${shard}:${String(milliseconds).padStart(15, "0")}`;
 }
 
 /** A mark that no other turn has: a cursor behind it leaves nothing out. */

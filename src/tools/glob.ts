@@ -16,7 +16,7 @@ export const globTool: Tool = defineTool({
   input: z.object({ pattern: z.string().min(1).describe("Such as **, *.md, people/**/*.md or {a,b}.txt") }),
   async run({ pattern }, context) {
     const { paths, more } = await memoryOf(context).files.list("", limits.manifestPathsMax);
-    const thread = new RegexThread(regexOf(pattern), "");
+    const thread = new RegexThread(regexOf(pattern), "s"); // a name may hold a line end
     try {
       const listing = new Listing();
       for (const i of await thread.match(paths, context.signal)) listing.add(shownPath(paths[i] ?? ""));

@@ -33,7 +33,7 @@ export const readTool: Tool = defineTool({
 /** The lines asked for, byte for byte, as far as they fit; a note tells where to go on. */
 function range(text: string, lines: readonly string[], offset: number, limit: number): string {
   const count = Math.min(fitting(lines, offset - 1), limit, lines.length - offset + 1);
-  if (count === lines.length) return text;
+  if (count === lines.length && Buffer.byteLength(text) <= limits.toolResultBytesMax) return text;
   const last = offset + count - 1;
   const shown = boundText(lines.slice(offset - 1, last).join("\n"), limits.toolResultBytesMax - noteBytes);
   const more = last < lines.length ? `; go on with offset ${last + 1}` : "";

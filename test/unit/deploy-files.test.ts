@@ -94,7 +94,7 @@ test("there can be many workers: no name, no port, one Memory Repository for all
 
 test("a worker starts when both servers answer, and knows where they are", () => {
   assert.equal(worker.depends_on, { redis: { condition: "service_healthy" }, mongo: { condition: "service_healthy" } });
-  assert.equal(redis.healthcheck?.test.slice(0, 2), ["CMD", "redis-cli"]);
+  assert.equal(redis.healthcheck?.test.slice(0, 2), ["CMD-SHELL", "redis-cli ping | grep --quiet PONG"]);
   assert.equal(mongo.healthcheck?.test.slice(0, 2), ["CMD", "mongosh"]);
   assert.equal(worker.environment, { HEADFAST_REDIS_URL: "redis://redis:6379", HEADFAST_MONGO_URL: "mongodb://mongo:27017" });
 });

@@ -43,7 +43,6 @@ export class Actions {
   #sendRecord(record: SendRecord, tries = 0): void {
     const host = this.#host();
     const { session, turnId, input } = record;
-    record.startedAt = record.acknowledgedAt === null ? this.#world.steps : record.startedAt;
     const sent = this.#owner(session).then((bot) => host.turns.send({ bot, session, turnId, input }));
     sent.then(
       () => {

@@ -81,6 +81,8 @@ function textGit(place: GitPlace, failure: { exitCode: number | null }, tooMuch:
     abort: tooMuch.signal,
     allowEnvironment: Object.keys(env),
     config: [...hardened],
+    // Its default sets a timer at the exit and may take the output for whole before the pipe is closed.
+    completion: { onClose: true, onExit: false },
     timeout: { block: bounds.ms, stdOut: false, stdErr: false },
     unsafe: { allowUnsafeConfigPaths: true, allowUnsafeFsMonitor: true, allowUnsafeHooksPath: true, allowUnsafeProtocolOverride: true, allowUnsafeSubmodule: true },
     errors(error, result) {

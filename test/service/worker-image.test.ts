@@ -3,7 +3,7 @@
  * and prunes; the second holds what it copies, is not writable, and its command is run by a user who is not root.
  */
 import { execFile } from "node:child_process";
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -106,10 +106,10 @@ test("its command runs as a user who is not root and may write nothing there", a
   }
 });
 
-test("a config in /app/bot finds headfast by its name", async () => {
-  mkdirSync(join(app, "bot"));
-  writeFileSync(join(app, "bot/config.mjs"), 'import { defineBot } from "headfast"; console.log(typeof defineBot);');
-  assert.is((await asUser(process.execPath, ["bot/config.mjs"])).trim(), "function");
+test("the config of this repository, as the compose file mounts it, finds headfast by its name and gives bots", async () => {
+  cpSync(join(root, "bot"), join(app, "bot"), { recursive: true });
+  const show = 'import("./bot/headfast.config.mjs").then(({ bots }) => console.log(bots.map(({ name }) => name).join()))';
+  assert.is((await asUser(process.execPath, ["-e", show])).trim(), "helper");
 });
 
 test.run();

@@ -15,7 +15,7 @@ export const rooms: Readonly<Record<string, Room>> = {
   "src/index.ts": { rooms: everything, packages: [] },
   "src/main.ts": { rooms: everything, packages: ["node:"] },
   "src/system.ts": { rooms: ["src/domain"], packages: ["node:"] },
-  "src/prefix.ts": { rooms: ["src/domain"], packages: [] },
+  "src/prefix.ts": { rooms: ["src/domain", "src/models"], packages: [] },
   "src/domain": { rooms: [], packages: ["node:assert", "node:crypto"] },
   "src/actors": { rooms: ["src/domain"], packages: ["node:assert", "node:crypto"] },
   "src/queues": { rooms: ["src/domain"], packages: ["node:", "bullmq", "ioredis"] },

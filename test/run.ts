@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type FileResult, killRunningFiles, runTestFile } from "./support/test-file.ts";
+import { endRunningFiles, type FileResult, runTestFile } from "./support/test-file.ts";
 
 const help = `npm test                 all tests
 npm test -- NAME...      the files whose path contains a NAME
@@ -128,8 +128,7 @@ function summary(results: readonly FileResult[]): number {
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => {
-    killRunningFiles();
-    process.exit(signal === "SIGINT" ? 130 : 143);
+    void endRunningFiles().then(() => process.exit(signal === "SIGINT" ? 130 : 143));
   });
 }
 

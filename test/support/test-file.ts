@@ -1,5 +1,6 @@
 /** Runs one test file in a process of its own and says what became of it: uvu's counts alone do not tell. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
 
 export interface Limits {
   /** For the whole file, in milliseconds. */
@@ -26,7 +27,7 @@ interface Ending {
   output: string;
 }
 
-/** Time for a process to name its open handles before it is killed. */
+/** Time for a process to name its open handles, and again to end by itself, before it is killed. */
 const farewellMs = 500;
 const lastLine = /^ {2}Duration: /m;
 const running = new Set<ChildProcess>();
@@ -38,8 +39,10 @@ export async function runTestFile(path: string, limits: Limits, env: NodeJS.Proc
   return { path, ...judge(ending, limits), output: ending.output, ms: performance.now() - start };
 }
 
-/** For a runner that is itself interrupted: nothing goes on without it. */
-export function killRunningFiles(): void {
+/** For a runner that is itself interrupted: nothing goes on without it. Resolves when all have been killed. */
+export async function endRunningFiles(graceMs = farewellMs): Promise<void> {
+  for (const child of running) killGroup(child, "SIGTERM");
+  if (running.size > 0) await sleep(graceMs);
   for (const child of running) killGroup(child, "SIGKILL");
 }
 
@@ -80,14 +83,14 @@ async function runToItsEnd(path: string, limits: Limits, env: NodeJS.ProcessEnv)
   let exitTimer: NodeJS.Timeout | undefined;
   const fileTimer = setTimeout(() => {
     stopped = "timeout";
-    sayFarewell(child);
+    void sayFarewell(child);
   }, limits.fileMs);
   const listen = (chunk: string): void => {
     output += chunk;
     if (exitTimer || !lastLine.test(plain(output))) return;
     exitTimer = setTimeout(() => {
       stopped = "open handles";
-      sayFarewell(child);
+      void sayFarewell(child);
     }, limits.exitMs);
   };
   child.stdout.setEncoding("utf8").on("data", listen);
@@ -119,12 +122,14 @@ function ended(child: ChildProcess): Promise<{ code: number | null; signal: Node
   });
 }
 
-/** The suite wrapper answers SIGUSR2 with what keeps the process alive. */
-function sayFarewell(child: ChildProcess): void {
+/** The suite wrapper answers SIGUSR2 with what keeps the process alive. A file that runs files of its own ends them on SIGTERM. */
+async function sayFarewell(child: ChildProcess): Promise<void> {
+  const isAlive = (): boolean => child.exitCode === null && child.signalCode === null;
   child.kill("SIGUSR2");
-  setTimeout(() => {
-    if (child.exitCode === null && child.signalCode === null) killGroup(child, "SIGKILL");
-  }, farewellMs);
+  await sleep(farewellMs);
+  if (isAlive()) killGroup(child, "SIGTERM");
+  await sleep(farewellMs);
+  if (isAlive()) killGroup(child, "SIGKILL");
 }
 
 function killGroup(child: ChildProcess, signal: NodeJS.Signals): void {

@@ -5,12 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { assert, suite } from "../support/suite.ts";
-import { countsIn, type FileResult, runTestFile } from "../support/test-file.ts";
+import { countsIn, endRunningFiles, type FileResult, runTestFile } from "../support/test-file.ts";
 
 const test = suite("runner");
 const wrapper = pathToFileURL(join(import.meta.dirname, "../support/suite.ts")).href;
 const head = `import { assert, suite } from ${JSON.stringify(wrapper)};\nconst test = suite("planted", { timeoutMs: 300 });\n`;
 let folder = "";
+process.once("SIGTERM", () => void endRunningFiles(0).then(() => process.exit(143)));
 
 test.before(() => {
   folder = mkdtempSync(join(tmpdir(), "headfast-runner-"));

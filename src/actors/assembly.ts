@@ -5,6 +5,7 @@
  */
 import { asHeadfastError, HeadfastError } from "../domain/errors.ts";
 import type { Bot, FrozenPrefix, MemoryRepository, Persona } from "../domain/ports.ts";
+import { insertOnce } from "../domain/insert-once.ts";
 import { type Prefix, prefixOf, sha256, toolsFrom, toolsText } from "../domain/prefix.ts";
 import type { Ownership } from "../domain/records.ts";
 import type { Conversation } from "./conversation.ts";
@@ -107,7 +108,8 @@ function reportTools(assembly: Assembly, owner: Ownership, bot: Bot): void {
 async function keep(assembly: Assembly, text: string): Promise<void> {
   const sha = sha256(text);
   if (assembly.parts.has(sha)) return;
-  await assembly.ledger.store.parts.put(sha, text);
+  const { store, system } = assembly.ledger;
+  await insertOnce(system, () => store.parts.put(sha, text), () => store.parts.get(sha));
   assembly.parts.set(sha, text);
 }
 

@@ -4,6 +4,7 @@
  * (rule 8), so a look, an observer and another holder may race.
  */
 import { asHeadfastError } from "../domain/errors.ts";
+import { insertOnce } from "../domain/insert-once.ts";
 import { limits } from "../domain/limits.ts";
 import type { Message, UserBlock } from "../domain/messages.ts";
 import { netChange, renderNotice } from "../domain/net-change.ts";
@@ -109,7 +110,8 @@ async function manifestOf({ ledger, manifests }: Pick<Gathering, "ledger" | "man
 
 export async function keepManifest({ ledger, manifests }: Pick<Gathering, "ledger" | "manifests">, seen: MemoryState): Promise<void> {
   if (manifests.has(seen.state)) return;
-  await ledger.store.states.put(seen.state, seen.manifest);
+  const { states } = ledger.store;
+  await insertOnce(ledger.system, () => states.put(seen.state, seen.manifest), () => states.get(seen.state));
   remember(manifests, seen.state, seen.manifest);
 }
 

@@ -5,6 +5,7 @@
  */
 import { createHash } from "node:crypto";
 import { asHeadfastError, HeadfastError } from "../domain/errors.ts";
+import { insertOnce } from "../domain/insert-once.ts";
 import { limits } from "../domain/limits.ts";
 import type { Message, ToolCall, ToolResult } from "../domain/messages.ts";
 import { mergeWrote } from "../domain/net-change.ts";
@@ -54,6 +55,7 @@ async function runOne(run: ToolRun, call: ToolCall, memory: CallMemory): Promise
   } catch (error) {
     if (run.signal.aborted) throw run.signal.reason;
     const ours = asHeadfastError(error);
+    if (ours.code !== "store_unavailable" && run.bot.memory !== null) await memory.recall();
     if (ours.code === "store_unavailable") throw ours; // an outage is not the tool's failure (I12)
     return { id: call.id, text: bounded(ours.message || "the tool failed"), isError: true };
   }
@@ -137,13 +139,28 @@ class CallMemory implements ToolMemory {
     this.#remember(path, [after]);
   }
 
+  /** Whether this call's next write was made before a crash: then its result is known, and the call goes on behind it. */
+  async resumed(path: string): Promise<boolean> {
+    const intent = await this.#run.ledger.store.journal.get(this.#run.turn.session, this.callId, this.#writes);
+    if (intent === undefined || intent.path !== path || (await this.#memory.blobNow(path)) !== intent.after) return false;
+    this.#writes += 1;
+    this.#remember(path, [intent.after]);
+    return true;
+  }
+
+  /** What an earlier, interrupted run of this call wrote or may have written, where this run did not come that far. */
+  async recall(): Promise<void> {
+    const intents = await this.#run.ledger.store.journal.ofCall(this.#run.turn.session, this.callId);
+    for (const { path, before, after } of intents.slice(this.#writes)) this.#remember(path, [after, before]);
+  }
+
   /** The first intent of this write stands: a repeat after a crash finds it. */
   async #intend(path: string, before: string | null, after: string): Promise<WriteIntent> {
     const { turn, ledger } = this.#run;
     const intent: WriteIntent = { v: recordVersion, session: turn.session, callId: this.callId, index: this.#writes, path, before, after };
     this.#writes += 1;
-    if ((await ledger.store.journal.insert(intent)) === "inserted") return intent;
-    return (await ledger.store.journal.get(turn.session, this.callId, intent.index)) ?? intent;
+    const { journal } = ledger.store;
+    return (await insertOnce(ledger.system, () => journal.insert(intent), () => journal.get(turn.session, this.callId, intent.index))) ?? intent;
   }
 
   #remember(path: string, blobs: (string | null)[]): void {

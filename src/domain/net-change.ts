@@ -39,15 +39,13 @@ export function diffStates(from: MemoryState, to: MemoryState): NetChange | null
   return netChange(from, [], to);
 }
 
-/** Both overlays in one. A path keeps every blob that either accepts: a write may have been cut off half way. */
+/**
+ * Both overlays in one, the second the later. A later write of a path takes the place of an earlier one: should somebody
+ * bring the earlier text back, that is news.
+ */
 export function mergeWrote(wrote: readonly Wrote[], more: readonly Wrote[]): Wrote[] {
-  const merged = new Map<string, Set<string | null>>();
-  for (const { path, blobs } of [...wrote, ...more]) {
-    const key = spelling(path);
-    const accepted = merged.get(key) ?? new Set<string | null>();
-    for (const blob of blobs) accepted.add(blob);
-    merged.set(key, accepted);
-  }
+  const merged = new Map<string, readonly (string | null)[]>();
+  for (const { path, blobs } of [...wrote, ...more]) merged.set(spelling(path), [...new Set(blobs)]);
   return [...merged].map(([path, blobs]) => ({ path, blobs: [...blobs] })).sort(byPath);
 }
 

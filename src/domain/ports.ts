@@ -131,15 +131,15 @@ export interface ObservationStore {
   project(session: SessionId, ownerEpoch: number, pending: Observation["pending"], at: string): Promise<void>;
 }
 
-/** Manifests by content hash. Putting one twice is harmless. */
+/** Manifests by content hash. Putting one twice is harmless. `inserted`: it stands; `duplicate` alone proves nothing. */
 export interface StateStore {
-  put(id: string, manifest: readonly ManifestEntry[]): Promise<void>;
+  put(id: string, manifest: readonly ManifestEntry[]): Promise<Inserted>;
   get(id: string): Promise<ManifestEntry[] | undefined>;
 }
 
-/** Texts of frozen tools, role prompts and rendered prefixes, by SHA-256. Putting one twice is harmless. */
+/** Texts of frozen tools, role prompts and rendered prefixes, by SHA-256. Putting one twice is harmless. `duplicate` alone proves nothing. */
 export interface PartsStore {
-  put(sha256: string, text: string): Promise<void>;
+  put(sha256: string, text: string): Promise<Inserted>;
   get(sha256: string): Promise<string | undefined>;
 }
 

@@ -8,7 +8,7 @@ import { gunzip, gzip } from "node:zlib";
 import { Binary } from "mongodb";
 import { numberedId } from "../domain/ids.ts";
 import { limits } from "../domain/limits.ts";
-import type { StateStore } from "../domain/ports.ts";
+import type { Inserted, StateStore } from "../domain/ports.ts";
 import { type ManifestEntry, recordVersion } from "../domain/records.ts";
 import type { Documents, Key, Shape } from "./documents.ts";
 import { type Codec, id, Mismatch, whole } from "./mapping.ts";
@@ -61,13 +61,15 @@ function keys(state: string, parts: number): Key[] {
 export function stateStore(states: Documents<StatePart>): StateStore {
   return {
     async put(state, manifest) {
-      if (await states.exists({ _id: state })) return;
+      if (await states.exists({ _id: state })) return "inserted";
       const size = limits.statePathsPerDocument;
       const parts = Math.max(1, Math.ceil(manifest.length / size));
+      let first: Inserted = "duplicate";
       for (const [n, key] of [...keys(state, parts).entries()].reverse()) {
         const rows = await packed(manifest.slice(n * size, (n + 1) * size));
-        await states.insert({ v: recordVersion, id: key._id, parts, rows });
+        first = await states.insert({ v: recordVersion, id: key._id, parts, rows });
       }
+      return first;
     },
 
     async get(state) {

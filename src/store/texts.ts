@@ -19,7 +19,7 @@ export const partsShape: Shape<Part> = {
 
 export function partsStore(parts: Documents<Part>): PartsStore {
   return {
-    put: async (sha256, content) => void (await parts.insert({ v: recordVersion, sha256, text: content })),
+    put: (sha256, content) => parts.insert({ v: recordVersion, sha256, text: content }),
     get: async (sha256) => (await parts.get({ _id: sha256 }))?.text,
   };
 }

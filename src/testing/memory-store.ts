@@ -150,11 +150,11 @@ function memoryTexts(replica: MemoryReplica): Pick<Store, "states" | "parts" | "
   const settings = replica.table<string>();
   return {
     states: {
-      put: (id, manifest) => replica.write(() => states.insert(id, manifest)),
+      put: (id, manifest) => replica.insert(() => states.insert(id, manifest)),
       get: (id) => replica.read(() => states.read(id)?.slice()),
     },
     parts: {
-      put: (sha256, text) => replica.write(() => parts.insert(sha256, text)),
+      put: (sha256, text) => replica.insert(() => parts.insert(sha256, text)),
       get: (sha256) => replica.read(() => parts.read(sha256)),
     },
     settings: {

@@ -48,7 +48,7 @@ function checkCauses({ world, logs }: Run): void {
     if (entry?.outcome !== "dead") continue;
     const code = entry.cause?.code;
     if (code === "reowned") continue;
-    if (code === "model_failed" || code === "model_timeout") demand(injected.failures >= 3, "I12", `${turn.turnId} is dead after ${injected.failures} failures`);
+    if (code === "model_failed" || code === "model_timeout") demand(injected.failures + injected.refusals >= 3, "I12", `${turn.turnId} is dead after ${injected.failures} failures`);
     else if (code === "model_refused") demand(injected.refusals >= 1, "I12", `${turn.turnId} is dead without a refusal`);
     else if (code === "crash_limit") demand((history.crashes.get(turn.session) ?? 0) >= 5, "I12", `${turn.turnId} is dead by crashes after ${history.crashes.get(turn.session) ?? 0}`);
     else demand(false, "I12", `${turn.turnId} is dead by ${code}: ${entry.cause?.message}`);

@@ -40,6 +40,8 @@ export class History {
   readonly reowned: { session: SessionId; to: BotName }[] = [];
   readonly replayed: (TurnRef & { session: SessionId })[] = [];
   readonly trace: string[] = [];
+  /** Operations so far. */
+  step = 0;
 
   injected(session: SessionId, turnId: TurnId): Injected {
     const key = JSON.stringify([session, turnId]);
@@ -51,6 +53,17 @@ export class History {
   disturb(session: SessionId, crash = false): void {
     this.disturbances.set(session, (this.disturbances.get(session) ?? 0) + 1);
     if (crash) this.crashes.set(session, (this.crashes.get(session) ?? 0) + 1);
+  }
+
+  readonly #stays = new Map<string, number>();
+
+  beginStay(process: string, session: SessionId): void {
+    this.#stays.set(JSON.stringify([process, session]), this.step);
+  }
+
+  /** The step at which the process last began a stay of the session. */
+  stayBegan(process: string, session: SessionId): number {
+    return this.#stays.get(JSON.stringify([process, session])) ?? 0;
   }
 
   note(line: string): void {

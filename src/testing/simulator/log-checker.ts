@@ -34,6 +34,7 @@ export class FollowedLog {
   #bot: string;
   #epoch: number;
   #next: number[] = [];
+  readonly #nextAt = new Map<number, number>();
   #open: { number: number; steps: number } | null = null;
   #parked: { turnId: string; generation: number } | null = null;
   #notes = new Set<string>();
@@ -104,6 +105,9 @@ export class FollowedLog {
     }
     const [first] = this.#next;
     if (first !== undefined) {
+      // One that had begun before another was put to the head ends first (rule 9).
+      const began = this.#history.stayBegan(entry.worker, this.session);
+      if ([...this.#nextAt.entries()].every(([n, at]) => !this.#next.includes(n) || at >= began)) return;
       demand(number === first, "I3", `turn ${number} ran before turn ${first}, which was put to the head`);
       return;
     }
@@ -128,7 +132,10 @@ export class FollowedLog {
   #apply(entry: Entry): void {
     this.messages.push(...entry.rendered);
     if (entry.kind === "step") this.#open = { number: entry.turn?.number ?? 0, steps: entry.step ?? 0 };
-    if (entry.kind === "next" && entry.turn !== null && !this.#next.includes(entry.turn.number)) this.#next.push(entry.turn.number);
+    if (entry.kind === "next" && entry.turn !== null && !this.#next.includes(entry.turn.number)) {
+      this.#next.push(entry.turn.number);
+      this.#nextAt.set(entry.turn.number, this.#history.step);
+    }
     if (entry.kind === "reowned") {
       demand(entry.checkpoint.ownerEpoch === this.#epoch + 1, "I5", `re-own to epoch ${entry.checkpoint.ownerEpoch} after ${this.#epoch}`);
       this.#epoch += 1;

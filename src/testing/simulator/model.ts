@@ -16,7 +16,7 @@ export interface ModelWorld {
   /** Faults are over: the model answers. */
   calm(): boolean;
   kill(process: Process, why: string): void;
-  onCall(call: CallRecord): void;
+  onCall(call: CallRecord): void | Promise<void>;
   steps(): number;
 }
 
@@ -35,7 +35,7 @@ async function answer(world: ModelWorld, process: Process, request: ModelRequest
   const { session, turnId, step, body } = request;
   const call: CallRecord = { process: process.name, session, turnId, step, body, result: "ok", at: world.steps() };
   history.calls.push(call);
-  world.onCall(call);
+  void world.onCall(call);
   if (plan.killer && turnId.startsWith("killer") && !world.calm()) {
     call.result = "died";
     world.kill(process, "a turn that kills its process");

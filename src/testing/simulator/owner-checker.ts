@@ -2,7 +2,8 @@
 import type { SessionId } from "../../domain/ids.ts";
 import type { Ownership } from "../../domain/records.ts";
 import { anthropicDialect } from "../../models/anthropic-dialect.ts";
-import { cachedParts, demand } from "./log-checker.ts";
+import { checkBody } from "../../models/anthropic-check.ts";
+import { cachedParts, demand, Violation } from "./log-checker.ts";
 import type { CallRecord } from "./history.ts";
 
 const roles = ["You are a simulated bot. Your Memory Repository is at /memory."];
@@ -51,6 +52,16 @@ export class OwnerChecker {
 
   /** Nothing but frozen text, and only after it was frozen (I1, I6, I8). */
   onCall(call: CallRecord): void {
+    checkAcceptable(call.body);
     demand(this.#allowed.get(call.session)?.has(cachedParts(call.body).prefix) === true, "I1", `a request of ${call.session} has a prefix that was never frozen for it`);
+  }
+}
+
+/** What a provider would refuse is never sent: open tool calls, empty blocks. */
+function checkAcceptable(body: string): void {
+  try {
+    checkBody(body);
+  } catch (error) {
+    throw new Violation("I2", `a body that no provider accepts: ${(error as Error).message}`);
   }
 }

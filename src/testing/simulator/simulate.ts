@@ -55,7 +55,7 @@ export class Run {
     this.actions = new Actions(this.world);
     this.memory = new MemoryChecker(this.world.ownWrites, this.world.history);
     this.world.onApplied = (operation) => this.#afterwards(operation);
-    this.world.onCall = (call) => this.owners.onCall(call);
+    this.world.onCall = (call) => this.#judge(() => this.owners.onCall(call));
     this.#actionsLeft = plan.actionsMax;
     for (let number = 1; number <= plan.turnsPerSession; number += 1) for (const session of plan.sessions) this.#toSend.push({ session, number });
   }
@@ -186,6 +186,7 @@ export class Run {
 
   #count(): void {
     this.world.steps += 1;
+    this.world.history.step = this.world.steps;
     if (this.world.steps > stepsMax) throw new Violation("I3", `nothing comes to an end within ${stepsMax} steps`);
   }
 
@@ -194,8 +195,13 @@ export class Run {
   async #afterwards(operation: Operation): Promise<void> {
     if (operation.label === "files.write") await this.#rememberPersonas();
     if (operation.kind !== "write") return;
+    await this.#judge(() => this.#followAll());
+  }
+
+  /** What a checker throws ends the run, not the operation that it judges. */
+  async #judge(check: () => void | Promise<void>): Promise<void> {
     try {
-      await this.#followAll();
+      await check();
     } catch (error) {
       this.#thrown ??= error instanceof Violation ? error : new Violation("unexpected", (error as Error).stack ?? String(error));
     }

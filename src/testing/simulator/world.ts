@@ -66,7 +66,7 @@ export class SimulatedWorld {
   steps = 0;
   /** Called with every operation that was applied. */
   onApplied: (operation: Operation) => Promise<void> = async () => undefined;
-  onCall: (call: History["calls"][number]) => void = () => undefined;
+  onCall: (call: History["calls"][number]) => void | Promise<void> = () => undefined;
   readonly #redisProcess: Process = { name: "redis", alive: true, skewMs: 0 };
   #names = 0;
 
@@ -186,6 +186,7 @@ export class SimulatedWorld {
     const stay: Stay = { session: taken.session, holder: taken.holder, abort: new AbortController(), lost: false };
     const lease: Lease = { session: taken.session, signal: stay.abort.signal, stall: taken.stall, fresh: taken.fresh };
     process.stays.add(stay);
+    this.history.beginStay(process.name, taken.session);
     this.note(`STAY ${process.name} ${taken.session}`);
     void process.worker.activate(lease).then((end) => {
       if (!process.alive) return;

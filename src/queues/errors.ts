@@ -21,6 +21,13 @@ export function queueError(doing: string, error: unknown): HeadfastError {
   return new HeadfastError("queue_unavailable", `${doing}: Redis does not answer`, { cause: error });
 }
 
+/** An error that a script answers as text instead of failing as a whole. */
+export function replyError(doing: string, text: string): HeadfastError {
+  const error = new Error(text);
+  error.name = "ReplyError";
+  return queueError(doing, error);
+}
+
 /** Runs one call to Redis with its error translated. */
 export async function translated<T>(doing: string, call: () => Promise<T>): Promise<T> {
   try {

@@ -5,7 +5,7 @@ import type { InboxItem, InboxQueue } from "../domain/ports.ts";
 import type { Adder } from "./adder.ts";
 import { encodeId, inboxQueue } from "./names.ts";
 import { inboxData, inboxJob, readInboxItem } from "./payloads.ts";
-import type { Shelf } from "./shelf.ts";
+import type { QueueName, Shelf } from "./shelf.ts";
 
 export class RedisInbox implements InboxQueue {
   readonly #shelf: Shelf;
@@ -19,9 +19,8 @@ export class RedisInbox implements InboxQueue {
   }
 
   async publish(session: SessionId, item: InboxItem): Promise<void> {
-    const jobId = encodeId(item.id);
-    const prefix = this.#prefixOf(session);
-    await this.#adder.replace("publishing to an inbox", { prefix, queue: inboxQueue(session), name: inboxJob, jobId, data: inboxData(item) });
+    const job = { ...this.#queue(session), name: inboxJob, jobId: encodeId(item.id), data: inboxData(item) };
+    await this.#adder.replace("publishing to an inbox", job);
   }
 
   async remove(session: SessionId, ids: readonly string[]): Promise<void> {
@@ -33,7 +32,7 @@ export class RedisInbox implements InboxQueue {
     return raw.map(([, data]) => readInboxItem(data)).filter((item) => item !== undefined);
   }
 
-  #queue(session: SessionId): string {
-    return `${this.#prefixOf(session)}:${inboxQueue(session)}:`;
+  #queue(session: SessionId): QueueName {
+    return { prefix: this.#prefixOf(session), queue: inboxQueue(session) };
   }
 }

@@ -5,7 +5,7 @@ import type { Letter, LetterQueue, RefusedJob } from "../domain/ports.ts";
 import type { Adder } from "./adder.ts";
 import { deadLettersQueue, letterJobId, refusedJobId } from "./names.ts";
 import { letterJob, refusedJob, schemaVersion } from "./payloads.ts";
-import type { Shelf } from "./shelf.ts";
+import type { QueueName, Shelf } from "./shelf.ts";
 
 export class RedisLetters implements LetterQueue {
   readonly #shelf: Shelf;
@@ -47,10 +47,10 @@ export class RedisLetters implements LetterQueue {
   }
 
   async #add(session: SessionId, name: string, jobId: string, data: unknown): Promise<void> {
-    await this.#adder.add("writing a letter", [{ prefix: this.#prefixOf(session), queue: deadLettersQueue, name, jobId, data: JSON.stringify(data) }]);
+    await this.#adder.add("writing a letter", [{ ...queueOf(this.#prefixOf(session)), name, jobId, data: JSON.stringify(data) }]);
   }
 }
 
-function queueOf(prefix: string): string {
-  return `${prefix}:${deadLettersQueue}:`;
+function queueOf(prefix: string): QueueName {
+  return { prefix, queue: deadLettersQueue };
 }

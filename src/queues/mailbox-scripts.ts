@@ -1,88 +1,103 @@
 /**
- * The only place that knows BullMQ's key layout: two scripts over a queue that has no Worker. They rest on this much of
+ * The only place that knows BullMQ's key layout: one script over queues that have no Worker. It rests on this much of
  * it, which the conformance suite holds to BullMQ's public API:
  * - `<queue>:wait` is a list of job ids, pushed on the left, the oldest on the right; `prioritized` and `delayed` are
  *   sorted sets of job ids, and clients of older releases push to `paused` while a queue is paused;
  * - `<queue>:<job id>` is the job's hash with its payload as JSON in `data`, its deduplication id in `deid`;
- * - `<queue>:de:<id>` and `<queue>:dn:<id>` belong to a deduplication id; the other keys of a queue are those of
- *   `lastKeys`.
- * KEYS are wait, prioritized, delayed, paused; all other keys have the same prefix, hence the same hash tag.
+ * - `<queue>:de:<id>` and `<queue>:dn:<id>` belong to a deduplication id; the other keys of a queue are `lastKeys`.
  */
 
 /** Keys of a queue that stay when its last job is gone. */
 const lastKeys = ["meta", "id", "events", "marker", "pc", "limiter", "stalled", "stalled-check"];
 
-/** Moves what lies elsewhere to `wait`; answers how many. Order is by number, so where they land does not matter. */
-const gather = `
-local function gather(prefix)
-  if redis.call('EXISTS', KEYS[2], KEYS[3], KEYS[4]) == 0 then return 0 end
+/**
+ * Any number of operations on queues of one shard in one call, each for itself: a queue that is broken spoils only its
+ * own answer. KEYS: the `wait` list of each operation's queue; the others have the same prefix, hence the same hash tag.
+ * ARGV, for each operation: how many heads to answer, how many job ids follow, the job ids to remove.
+ *
+ * An operation removes its jobs with everything that is theirs, wherever they wait, and the queue's last keys if nothing
+ * is left (I10). What is delayed or prioritized is moved to `wait` (order is by number, so where it lands does not
+ * matter). Answers how many were moved, then the oldest jobs as id, data, id, data …; or the text of an error.
+ */
+export const shelfScript = `
+local call = redis.call
+
+local function gather(wait, p)
+  if call('EXISTS', p .. 'prioritized', p .. 'delayed', p .. 'paused') == 0 then return 0 end
   local moved = 0
-  for _, key in ipairs({KEYS[2], KEYS[3]}) do
-    for _, id in ipairs(redis.call('ZRANGE', key, 0, -1)) do
-      redis.call('LPUSH', KEYS[1], id)
+  for _, set in ipairs({'prioritized', 'delayed'}) do
+    for _, id in ipairs(call('ZRANGE', p .. set, 0, -1)) do
+      call('LPUSH', wait, id)
       moved = moved + 1
     end
   end
-  for _, id in ipairs(redis.call('LRANGE', KEYS[4], 0, -1)) do
-    redis.call('LPUSH', KEYS[1], id)
+  for _, id in ipairs(call('LRANGE', p .. 'paused', 0, -1)) do
+    call('LPUSH', wait, id)
     moved = moved + 1
   end
-  redis.call('DEL', KEYS[2], KEYS[3], KEYS[4], prefix .. 'pc')
+  call('DEL', p .. 'prioritized', p .. 'delayed', p .. 'paused', p .. 'pc')
   return moved
-end`;
+end
 
-/** The oldest jobs as id, data, id, data …; an id without a hash is no job and is dropped. */
-const heads = `
-local function heads(prefix, count, answer)
-  local ids = redis.call('LRANGE', KEYS[1], -count, -1)
+local function heads(wait, p, count, moved)
+  local answer = {moved}
+  if count == 0 then return answer end
+  local ids = call('LRANGE', wait, -count, -1)
   for i = #ids, 1, -1 do
-    local data = redis.call('HGET', prefix .. ids[i], 'data')
+    local data = call('HGET', p .. ids[i], 'data')
     if data then
       answer[#answer + 1] = ids[i]
       answer[#answer + 1] = data
     else
-      redis.call('LREM', KEYS[1], -1, ids[i])
+      call('LREM', wait, -1, ids[i]) -- an id without a hash is no job
     end
   end
   return answer
-end`;
-
-/** ARGV: prefix, count. Answers the number of gathered jobs, then the heads. */
-export const peekScript = `${gather}${heads}
-local moved = gather(ARGV[1])
-return heads(ARGV[1], tonumber(ARGV[2]), {moved})`;
-
-/**
- * ARGV: prefix, count, job ids. Removes the jobs with everything that is theirs, wherever they wait, and the queue's
- * last keys if nothing is left (I10); answers as `peekScript` does.
- */
-export const settleScript = `${gather}${heads}
-local prefix = ARGV[1]
-local gone = {}
-for i = 3, #ARGV do
-  local job = prefix .. ARGV[i]
-  if redis.call('LREM', KEYS[1], -1, ARGV[i]) == 0 then
-    redis.call('ZREM', KEYS[2], ARGV[i])
-    redis.call('ZREM', KEYS[3], ARGV[i])
-    redis.call('LREM', KEYS[4], -1, ARGV[i])
-  end
-  local deid = redis.call('HGET', job, 'deid')
-  if deid and redis.call('GET', prefix .. 'de:' .. deid) == ARGV[i] then
-    redis.call('DEL', prefix .. 'de:' .. deid, prefix .. 'dn:' .. deid)
-  end
-  gone[#gone + 1] = job
-  gone[#gone + 1] = job .. ':logs'
-  gone[#gone + 1] = job .. ':lock'
 end
-if #gone > 0 then redis.call('DEL', unpack(gone)) end
-if redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4]) == 0 then
-  redis.call('DEL', ${lastKeys.map((key) => `prefix .. '${key}'`).join(", ")})
-  return {0}
-end
-local moved = gather(prefix)
-return heads(prefix, tonumber(ARGV[2]), {moved})`;
 
-/** The keys that both scripts are given, for a queue's prefix (`<prefix>:<queue>:`). */
-export function scriptKeys(prefix: string): [string, string, string, string] {
-  return [`${prefix}wait`, `${prefix}prioritized`, `${prefix}delayed`, `${prefix}paused`];
-}
+local function forget(p, id, gone)
+  local deid = call('HGET', p .. id, 'deid')
+  if deid and call('GET', p .. 'de:' .. deid) == id then
+    call('DEL', p .. 'de:' .. deid, p .. 'dn:' .. deid)
+  end
+  gone[#gone + 1] = p .. id
+  gone[#gone + 1] = p .. id .. ':logs'
+  gone[#gone + 1] = p .. id .. ':lock'
+end
+
+local function remove(wait, p, from, to)
+  local gone = {}
+  for i = from, to do
+    local id = ARGV[i]
+    if call('LREM', wait, -1, id) == 0 then
+      call('ZREM', p .. 'prioritized', id)
+      call('ZREM', p .. 'delayed', id)
+      call('LREM', p .. 'paused', -1, id)
+    end
+    forget(p, id, gone)
+  end
+  call('DEL', unpack(gone))
+  if call('EXISTS', wait, p .. 'prioritized', p .. 'delayed', p .. 'paused') > 0 then return true end
+  call('DEL', ${lastKeys.map((key) => `p .. '${key}'`).join(", ")})
+  return false
+end
+
+local function operate(wait, at)
+  local p = string.sub(wait, 1, -5)
+  local ids = tonumber(ARGV[at + 1])
+  if ids > 0 and not remove(wait, p, at + 2, at + 1 + ids) then return {0} end
+  return heads(wait, p, tonumber(ARGV[at]), gather(wait, p))
+end
+
+local answers = {}
+local at = 1
+for i, wait in ipairs(KEYS) do
+  local fine, answer = pcall(operate, wait, at)
+  if fine then
+    answers[i] = answer
+  else
+    answers[i] = type(answer) == 'table' and answer.err or tostring(answer)
+  end
+  at = at + 2 + tonumber(ARGV[at + 1])
+end
+return answers`;

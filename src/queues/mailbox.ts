@@ -7,14 +7,13 @@ import type { SessionId } from "../domain/ids.ts";
 import { limits } from "../domain/limits.ts";
 import type { QueuedTurn, RefusedJob } from "../domain/ports.ts";
 import { readTurnJob } from "./payloads.ts";
-import type { RawJob, Shelf } from "./shelf.ts";
+import type { QueueName, RawJob, Shelf } from "./shelf.ts";
 
 export class Mailbox {
   readonly #shelf: Shelf;
-  readonly #queueOf: (session: SessionId) => string;
+  readonly #queueOf: (session: SessionId) => QueueName;
 
-  /** @param queueOf the key prefix of a session's turn queue */
-  constructor(shelf: Shelf, queueOf: (session: SessionId) => string) {
+  constructor(shelf: Shelf, queueOf: (session: SessionId) => QueueName) {
     this.#shelf = shelf;
     this.#queueOf = queueOf;
   }

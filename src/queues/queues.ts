@@ -65,7 +65,7 @@ export class RedisQueues implements Queues {
     this.#adder = new Adder(this.#link, system);
     this.#shelf = new Shelf(this.#link);
     this.#stays = new Stays(system);
-    this.#mailbox = new Mailbox(this.#shelf, (session) => `${prefixOf(session)}:${turnsQueue(session)}:`);
+    this.#mailbox = new Mailbox(this.#shelf, (session) => ({ prefix: prefixOf(session), queue: turnsQueue(session) }));
     this.#wakeUps = new WakeUps(this.#link, this.#prefixes, (session) => this.shardOf(session));
     this.#world = { link: this.#link, system, log, prefixes: this.#prefixes, wake: (session) => this.wake(session) };
     this.inbox = new RedisInbox(this.#shelf, this.#adder, prefixOf);

@@ -23,7 +23,7 @@ export interface TextCommand<T> {
 export interface Opened {
   bare: boolean;
   objectFormat: string;
-  /** Where the objects and `info/` are, for a linked worktree too. */
+  /** Where `info/` is, for a linked worktree too. */
   commonDir: string;
 }
 
@@ -99,8 +99,8 @@ export const listCommand: GitCommand<ManifestEntry[]> = { args: ["ls-files", "-s
 /** Takes what stdin names (NUL-separated bytes) out of an index. */
 export const forgetCommand: GitCommand<void> = { args: ["update-index", "-z", "--force-remove", "--stdin"], parse: () => undefined };
 
-/** Of the paths on stdin (NUL-separated bytes), those that are ignored, as text. */
-export const ignoredCommand: GitCommand<string[]> = { args: ["check-ignore", "-z", "--stdin"], exitCodes: [0, 1], parse: (output) => recordsOf(output).map(pathText) };
+/** Of the paths on stdin (NUL-separated bytes, each behind `./`, which makes none a pattern), those that are ignored, as text. */
+export const ignoredCommand: GitCommand<string[]> = { args: ["check-ignore", "-z", "--stdin"], exitCodes: [0, 1], parse: (output) => recordsOf(output).map((path) => pathText(path.subarray(2))) };
 
 /** The blob id that `git add` would give stdin's bytes at that path; `null` as path: the bytes as they are. */
 export function hashCommand(settings: readonly string[], path: string | null): GitCommand<string> {

@@ -10,7 +10,7 @@ export async function unbornRepositories(root: string, place: GitPlace): Promise
   const unborn: string[] = [];
   for await (const path of repositoriesBelow(root, "")) if (await isUnborn(root, path, place)) unborn.push(path);
   if (unborn.length === 0) return [];
-  const ignored = await runGit(place, ignoredCommand, Buffer.concat(unborn.map((path) => Buffer.concat([pathBytes(path), Buffer.of(0)]))));
+  const ignored = await runGit(place, ignoredCommand, Buffer.concat(unborn.map((path) => Buffer.concat([Buffer.from("./"), pathBytes(path), Buffer.of(0)]))));
   return unborn.filter((path) => !ignored.includes(path));
 }
 

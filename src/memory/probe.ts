@@ -15,8 +15,6 @@ import { runGit, runTextGit, type GitPlace } from "./runner.ts";
 /** All that the scan of a working tree depends on, besides the tree. */
 export interface Terms {
   objectFormat: string;
-  /** The repository's objects, read so that they need not be written again. */
-  objects: string;
   settings: readonly string[];
   exclude: Buffer;
   attributes: Buffer;
@@ -39,7 +37,7 @@ export async function probeTerms(place: GitPlace): Promise<Terms> {
     readRules(join(opened.commonDir, "info", "attributes")),
   ]);
   // Later rules win: the configured file is the weaker one.
-  return { objectFormat: opened.objectFormat, objects: join(opened.commonDir, "objects"), settings: settings.values, exclude: Buffer.concat([excludesFile, Buffer.from("\n"), exclude]), attributes };
+  return { objectFormat: opened.objectFormat, settings: settings.values, exclude: Buffer.concat([excludesFile, Buffer.from("\n"), exclude]), attributes };
 }
 
 /** A path below a home folder is nobody's here. */

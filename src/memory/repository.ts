@@ -140,7 +140,7 @@ async function settled<T>(wanted: Promise<T>, other: Promise<unknown> | null): P
 }
 
 function sameTerms(a: Terms, b: Terms): boolean {
-  const text = a.objectFormat === b.objectFormat && a.objects === b.objects && a.settings.join("\0") === b.settings.join("\0");
+  const text = a.objectFormat === b.objectFormat && a.settings.join("\0") === b.settings.join("\0");
   return text && a.exclude.equals(b.exclude) && a.attributes.equals(b.attributes);
 }
 

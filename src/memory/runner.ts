@@ -20,7 +20,7 @@ export interface GitPlace {
   home: string;
   system: System;
   /** A git folder, index and objects of our own; absent: the repository's. */
-  own?: { gitDir: string; index: string; objects: string; alternates: string };
+  own?: { gitDir: string; index: string; objects: string };
 }
 
 /** Bytes, or an open file, for a command's stdin. */
@@ -48,13 +48,16 @@ const hardened = [
   "protocol.allow=never",
 ] as const;
 
-/** Further settings of the index of our own: exact change detection, and objects that are thrown away at once. */
-const ownSettings = ["core.trustCtime=true", "core.checkStat=default", "core.safecrlf=false", "core.looseCompression=0", "core.fsync=none", "advice.addEmbeddedRepo=false"] as const;
+/**
+ * Further settings of the index of our own: exact change detection; and objects, which are thrown away at once, in one
+ * uncompressed pack instead of a file each (that is what the threshold does; four times as fast).
+ */
+const ownSettings = ["core.trustCtime=true", "core.checkStat=default", "core.safecrlf=false", "core.bigFileThreshold=1", "core.compression=0", "core.fsync=none"] as const;
 
 /** Runs a command whose output is bytes. @throws {HeadfastError} `memory_unreadable` with `command` and `exitCode` */
 export async function runGit<T>(place: GitPlace, command: GitCommand<T>, input?: GitInput, bounds: GitLimits = usualLimits): Promise<T> {
   const settings = place.own === undefined ? hardened : [...hardened, ...ownSettings];
-  const args = ["--no-pager", "--literal-pathspecs", ...settings.flatMap((setting) => ["-c", setting]), ...command.args];
+  const args = ["--no-pager", ...settings.flatMap((setting) => ["-c", setting]), ...command.args];
   const { exitCode, stdout, stderr } = await collect(start(place, args, input), nameOf(command), bounds, place.system);
   const answered = (command.exitCodes ?? [0]).includes(exitCode) && !(command.silent && stderr !== "");
   if (!answered) throw unreadable(nameOf(command), exitCode, stderr);
@@ -122,19 +125,14 @@ function ownEnvironment(root: string, own: NonNullable<GitPlace["own"]>): Record
     GIT_DIR: own.gitDir,
     GIT_WORK_TREE: root,
     GIT_INDEX_FILE: own.index,
+    // The repository's objects are no alternates: git sets the time stamp of those that it need not write again.
     GIT_OBJECT_DIRECTORY: own.objects,
-    GIT_ALTERNATE_OBJECT_DIRECTORIES: quotedPath(own.alternates),
   };
 }
 
 /** Git is started inside the repository: a relative entry of PATH would find the repository's own `git`. */
 function absolutePath(path = ""): string {
   return path.split(delimiter).filter(isAbsolute).join(delimiter);
-}
-
-/** In C quotes, in which no character of a path separates. */
-function quotedPath(path: string): string {
-  return `"${path.replace(/[\\"]/gu, "\\$&").replaceAll("\n", "\\n")}"`;
 }
 
 function start(place: GitPlace, args: readonly string[], input: GitInput | undefined): ChildProcess {

@@ -102,8 +102,8 @@ export class Scanner {
   async #inLookFolder<T>(terms: Terms, kind: string, unborn: readonly string[], run: (attempt: Attempt) => Promise<T>): Promise<T> {
     const look = await openLookFolder(this.#state, this.#system.id());
     try {
-      const gitDir = await ownGitDir(this.#state, terms.objectFormat, terms);
-      const own = { gitDir, index: look.index, objects: look.objects, alternates: terms.objects };
+      const gitDir = await ownGitDir(this.#state, terms, this.#system.id());
+      const own = { gitDir, index: look.index, objects: look.objects };
       return await run({ look, place: { root: this.#root, home: this.#state.home, system: this.#system, own }, kind, terms, unborn });
     } finally {
       await removeLookFolder(look);
@@ -128,11 +128,11 @@ export class Scanner {
     const inside = entries.filter((entry) => entry.mode === "160000" && !attempt.unborn.includes(entry.path));
     if (inside.length > 0) await runGit(attempt.place, forgetCommand, Buffer.concat(inside.map(({ path }) => Buffer.concat([pathBytes(path), Buffer.of(0)]))));
     const stamp = await stampOf(attempt.look.index);
-    // A repository inside is added and taken out again by each look, so that the index is always written.
     await keepIndex(this.#state, name, attempt.look);
     const sorted = sortedManifest(entries.filter((entry) => !isTemporary(entry.path)));
     const manifest = { id: manifestId(sorted), entries: sorted };
-    this.#listed = { ...manifest, kind: attempt.kind, stamp };
+    // The index says nothing of repositories inside: with one of them, each look lists anew.
+    this.#listed = inside.length + attempt.unborn.length === 0 ? { ...manifest, kind: attempt.kind, stamp } : undefined;
     return manifest;
   }
 }

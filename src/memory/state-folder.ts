@@ -43,7 +43,8 @@ async function checkOwner(path: string): Promise<void> {
 }
 
 /** A git folder of our own: no hooks, no settings but the format; `info/` holds what the repository says of ignored files and attributes. */
-export async function ownGitDir(state: StateFolder, objectFormat: string, info: { exclude: Buffer; attributes: Buffer }): Promise<string> {
+export async function ownGitDir(state: StateFolder, terms: { objectFormat: string; exclude: Buffer; attributes: Buffer }, id: string): Promise<string> {
+  const { objectFormat } = terms;
   const gitDir = join(state.path, `git-${objectFormat}`);
   await Promise.all(["objects", "refs", "info"].map((name) => mkdir(join(gitDir, name), { recursive: true })));
   const format = objectFormat === "sha1" ? "" : `[extensions]\n\tobjectFormat = ${objectFormat}\n`;
@@ -51,21 +52,21 @@ export async function ownGitDir(state: StateFolder, objectFormat: string, info: 
     ["HEAD", Buffer.from("ref: refs/heads/none\n")],
     ["config", Buffer.from(`[core]\n\trepositoryFormatVersion = ${format === "" ? 0 : 1}\n\tbare = false\n${format}`)],
     // `.GIT` and the like: git refuses to add them, and one such folder would end every look.
-    ["info/exclude", Buffer.concat([info.exclude, Buffer.from("\n.[gG][iI][tT]\n")])],
-    ["info/attributes", info.attributes],
+    ["info/exclude", Buffer.concat([terms.exclude, Buffer.from("\n.[gG][iI][tT]\n")])],
+    ["info/attributes", terms.attributes],
   ];
-  await Promise.all(files.map(([name, bytes]) => keepFile(join(gitDir, name), bytes)));
+  await Promise.all(files.map(([name, bytes]) => keepFile(join(gitDir, name), bytes, id)));
   return gitDir;
 }
 
 /** Replaced whole, and only where it differs: another process may read it at the same time. */
-async function keepFile(path: string, bytes: Buffer): Promise<void> {
+async function keepFile(path: string, bytes: Buffer, id: string): Promise<void> {
   const standing = await readFile(path).catch((error) => {
     if (codeOf(error) === "ENOENT") return null;
     throw error;
   });
   if (standing?.equals(bytes)) return;
-  const half = `${path}.${process.pid}`;
+  const half = `${path}.${id}`;
   await writeFile(half, bytes);
   await rename(half, path);
 }

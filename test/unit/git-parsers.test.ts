@@ -53,10 +53,9 @@ test("D7: the environment is made from nothing, and PATH has absolute folders on
   const before = { ...process.env };
   Object.assign(process.env, { GIT_DIR: "/decoy", GIT_TRACE: "1", GIT_CONFIG_COUNT: "1", EDITOR: "evil", SSH_ASKPASS: "evil", PATH: [".", "bin", "", "/usr/bin"].join(delimiter) });
   try {
-    const env = environment({ root: "/a/b", home: "/h", system: realSystem, own: { gitDir: "/g", index: "/i", objects: "/o", alternates: '/p:"q\\\n' } });
+    const env = environment({ root: "/a/b", home: "/h", system: realSystem, own: { gitDir: "/g", index: "/i", objects: "/o" } });
     assert.is(env["PATH"], "/usr/bin");
     assert.is(env["GIT_DIR"], "/g");
-    assert.is(env["GIT_ALTERNATE_OBJECT_DIRECTORIES"], '"/p:\\"q\\\\\\n"');
     for (const name of ["GIT_TRACE", "GIT_CONFIG_COUNT", "EDITOR", "SSH_ASKPASS"]) assert.is(env[name], undefined, name);
     assert.is(environment({ root: "/a/b", home: "/h", system: realSystem })["GIT_DIR"], undefined);
   } finally {

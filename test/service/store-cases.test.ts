@@ -1,15 +1,14 @@
-/** Cases of other projects that concern the store: missing owners, broken text, edited documents, sizes, lost answers. */
-import { BSON, MongoClient } from "mongodb";
+/** Cases of other projects that concern the store: missing owners, broken text, edited documents, sizes. */
+import { BSON } from "mongodb";
 import { limits } from "../../src/domain/limits.ts";
 import type { Message } from "../../src/domain/messages.ts";
 import type { Stored } from "../../src/store/mapping.ts";
-import { clientOptions, type MongoStore, openMongoStore } from "../../src/store/store.ts";
+import { type MongoStore, openMongoStore } from "../../src/store/store.ts";
 import { realSystem } from "../../src/system.ts";
-import { dropDatabase, inDatabase, silent } from "../support/mongo.ts";
-import { mongoProxy } from "../support/mongo-proxy.ts";
+import { dropDatabase, inDatabase, opened, silent, withClient } from "../support/mongo.ts";
 import { refusal } from "../support/refusal.ts";
 import { mongoUrl, uniqueName } from "../support/services.ts";
-import { at, entry, frozen, fullEntry, heard, intent, oddText, ownership, turn } from "../support/store-records.ts";
+import { at, entry, frozen, fullEntry, intent, oddText, ownership, turn } from "../support/store-records.ts";
 import { assert, suite } from "../support/suite.ts";
 
 const test = suite("cases of the store", { timeoutMs: 60_000 });
@@ -28,21 +27,22 @@ test.after(async () => {
 
 test("C4 bad owners are refused before any write, with ignoreUndefined both ways; a good claim works afterwards", async () => {
   for (const ignoreUndefined of [true, false]) {
-    const client = new MongoClient(mongoUrl(), { ...clientOptions, ignoreUndefined });
-    const own = await openMongoStore({ client, database, system: realSystem, log: silent });
-    for (const bad of [undefined, null, "", undefined, null, ""] as never[]) {
-      assert.is((await refusal(own.ownership.claim(ownership("c4", { bot: bad })))).code, "invalid_id");
-      assert.is((await refusal(own.ownership.claim(ownership(bad)))).code, "invalid_id");
-      assert.is((await refusal(own.turns.insert(turn("c4", 1, { bot: bad })))).code, "invalid_id");
-    }
-    await inDatabase(database, async (db) => {
-      for (const name of ["session_ownership", "turns"]) {
-        assert.is(await db.collection(name).countDocuments({ bot_id: null }), 0);
-        assert.is(await db.collection<{ _id: string | null }>(name).countDocuments({ _id: { $in: ["c4", "", null] } }), 0);
-      }
-    });
-    assert.is((await own.ownership.claim(ownership(`c4 ${ignoreUndefined}`))).bot, "ada");
-    await client.close();
+    await withClient(mongoUrl(), { ignoreUndefined }, (client) =>
+      opened({ client, database }, async (own) => {
+        for (const bad of [undefined, null, "", undefined, null, ""] as never[]) {
+          assert.is((await refusal(own.ownership.claim(ownership("c4", { bot: bad })))).code, "invalid_id");
+          assert.is((await refusal(own.ownership.claim(ownership(bad)))).code, "invalid_id");
+          assert.is((await refusal(own.turns.insert(turn("c4", 1, { bot: bad })))).code, "invalid_id");
+        }
+        await inDatabase(database, async (db) => {
+          for (const name of ["session_ownership", "turns"]) {
+            assert.is(await db.collection(name).countDocuments({ bot_id: null }), 0);
+            assert.is(await db.collection<{ _id: string | null }>(name).countDocuments({ _id: { $in: ["c4", "", null] } }), 0);
+          }
+        });
+        assert.is((await own.ownership.claim(ownership(`c4 ${ignoreUndefined}`))).bot, "ada");
+      }),
+    );
   }
 });
 
@@ -177,77 +177,6 @@ test("C7 the ownership document stays below 64 KB plus its persona; a turn's att
     assert.ok(BSON.calculateObjectSize(owner ?? {}) < 64 * 1024 + limits.personaBytesMax);
     assert.ok(BSON.calculateObjectSize(dead ?? {}) < (limits.attemptsKeptMax + 1) * 2 * limits.errorBytesMax);
   });
-});
-
-// ── C9: answers that are lost ────────────────────────────────────────────────────────────────────
-
-test("C9 after a lost answer, and after a lost call, the same write again ends as if nothing had been lost", async () => {
-  const proxy = await mongoProxy(mongoUrl());
-  // Without the driver's own retries, which would hide the loss where the server has sessions.
-  const client = new MongoClient(proxy.url, { ...clientOptions, retryWrites: false, retryReads: false });
-  const own = await openMongoStore({ client, database, system: realSystem, log: silent });
-  try {
-    for (const cut of ["answer", "before"] as const) {
-      const s = `c9 ${cut}`;
-      const again = cut === "answer" ? "duplicate" : "inserted";
-      const lost = async (command: string, collection: string, call: () => Promise<unknown>): Promise<void> => {
-        const done = proxy.cutNext(command, collection, cut);
-        const error = await refusal(call());
-        await done;
-        assert.equal([error.code, error.kind], ["store_unavailable", "later"], `${command} ${collection}`);
-      };
-
-      await lost("findAndModify", "session_ownership", () => own.ownership.claim(ownership(s)));
-      assert.is(
-        await inDatabase(database, (db) => db.collection<Stored>("session_ownership").countDocuments({ _id: s })),
-        cut === "answer" ? 1 : 0,
-      );
-      assert.equal(await own.ownership.claim(ownership(s)), ownership(s));
-
-      const freeze = (): Promise<void> => own.ownership.freeze(s, { bot: "ada", ownerEpoch: 0, from: null }, frozen);
-      await lost("update", "session_ownership", freeze);
-      await freeze();
-      assert.equal(await own.ownership.get(s), ownership(s, frozen));
-
-      await lost("insert", "turns", () => own.turns.insert(turn(s, 1)));
-      assert.is(await own.turns.insert(turn(s, 1)), again);
-      assert.is((await own.turns.byNumber(s, 1))?.writer, "writer 1");
-
-      await lost("insert", "transcript", () => own.log.insert(entry(s, 1, { notice: "told once" })));
-      assert.is(await own.log.insert(entry(s, 1, { notice: "told once" })), again);
-      assert.is((await own.log.byKey(s, "key 1"))?.writer, "writer 1");
-      assert.equal(
-        (await own.log.read(s, 1, 5)).map((one) => one.seq),
-        [1],
-      );
-
-      const attempt = { number: 1, worker: "w", startedAt: at, endedAt: at, error: { code: "c", message: "m" } };
-      await lost("update", "turns", () => own.turns.addAttempt(s, 1, attempt, 7));
-      await own.turns.addAttempt(s, 1, attempt, 7);
-      assert.is((await own.turns.byNumber(s, 1))?.attemptsSpent, 1);
-      assert.is((await own.turns.byNumber(s, 1))?.attempts.length, 1);
-
-      await lost("findAndModify", "memory_observation", () => own.observations.baseline(s, "ada", 0, heard("first"), at));
-      const second = await own.observations.baseline(s, "ada", 0, heard("second"), at);
-      assert.is(second.baseline?.state, cut === "answer" ? "first" : "second");
-    }
-  } finally {
-    await client.close();
-    await proxy.close();
-  }
-});
-
-test("A6 I12 a read whose answer is lost is an error, not an absence", async () => {
-  const proxy = await mongoProxy(mongoUrl());
-  const client = new MongoClient(proxy.url, { ...clientOptions, retryReads: false });
-  const own = await openMongoStore({ client, database, system: realSystem, log: silent });
-  for (const cut of ["answer", "before"] as const) {
-    const done = proxy.cutNext("find", "session_ownership", cut);
-    assert.is((await refusal(own.ownership.get("a6 missing"))).code, "store_unavailable");
-    await done;
-  }
-  await client.close();
-  await proxy.close();
 });
 
 test.run();

@@ -1,9 +1,9 @@
 /** The MongoDB store's own promises: concerns, connections, and documents that somebody edited. */
 import { inspect } from "node:util";
-import { type CommandStartedEvent, MongoClient } from "mongodb";
-import { clientOptions, type MongoStore, openMongoStore } from "../../src/store/store.ts";
+import type { CommandStartedEvent } from "mongodb";
+import { type MongoStore, openMongoStore } from "../../src/store/store.ts";
 import { realSystem } from "../../src/system.ts";
-import { dropDatabase, inDatabase, opened, recorder, silent } from "../support/mongo.ts";
+import { dropDatabase, inDatabase, opened, recorder, silent, withClient } from "../support/mongo.ts";
 import { refusal } from "../support/refusal.ts";
 import { mongoUrl, uniqueName } from "../support/services.ts";
 import { at, entry, frozen, heard, intent, note, ownership, turn } from "../support/store-records.ts";
@@ -16,11 +16,11 @@ test("rule 3: every read asks for majority on the primary, every write for major
   url.pathname ||= "/";
   for (const [name, value] of Object.entries({ w: "1", journal: "false", readConcernLevel: "local", readPreference: "secondaryPreferred" }))
     url.searchParams.set(name, value);
-  const client = new MongoClient(url.href, { monitorCommands: true });
   const events: CommandStartedEvent[] = [];
-  client.on("commandStarted", (event) => void events.push(event));
-  await opened({ client }, everyCall);
-  await client.close();
+  await withClient(url.href, { monitorCommands: true }, (client) => {
+    client.on("commandStarted", (event) => void events.push(event));
+    return opened({ client }, everyCall);
+  });
 
   const seen = new Set(events.map((event) => event.commandName));
   for (const name of ["insert", "update", "findAndModify", "find", "createIndexes"]) assert.ok(seen.has(name), `no ${name} was sent`);
@@ -83,42 +83,42 @@ async function everyCall({
 
 test("nothing is stored as null, and every document has its version", async () => {
   for (const ignoreUndefined of [true, false]) {
-    const client = new MongoClient(mongoUrl(), { ignoreUndefined });
-    await opened({ client }, async (store, database) => {
-      await everyCall(store);
-      await store.turns.insert(turn("s2", 1));
-      await inDatabase(database, async (db) => {
-        for (const { name } of await db.listCollections().toArray()) {
-          for (const document of await db.collection(name).find({}).toArray()) {
-            assert.is(document.v, 1, name);
-            assert.not.match(JSON.stringify(document), ":null", name);
+    await withClient(mongoUrl(), { ignoreUndefined }, (client) =>
+      opened({ client }, async (store, database) => {
+        await everyCall(store);
+        await store.turns.insert(turn("s2", 1));
+        await inDatabase(database, async (db) => {
+          for (const { name } of await db.listCollections().toArray()) {
+            for (const document of await db.collection(name).find({}).toArray()) {
+              assert.is(document.v, 1, name);
+              assert.not.match(JSON.stringify(document), ":null", name);
+            }
           }
-        }
-      });
-    });
-    await client.close();
+        });
+      }),
+    );
   }
 });
 
 test("an unreachable server is unavailable, a URL that is none is a configuration error", async () => {
-  const client = new MongoClient("mongodb://127.0.0.1:1/", { ...clientOptions, serverSelectionTimeoutMS: 100 });
-  const away = await refusal(opened({ client }, async () => {}));
-  assert.equal([away.code, away.kind], ["store_unavailable", "later"]);
-  await client.close();
+  await withClient("mongodb://127.0.0.1:1/", { serverSelectionTimeoutMS: 100 }, async (client) => {
+    const away = await refusal(opened({ client }, async () => {}));
+    assert.equal([away.code, away.kind], ["store_unavailable", "later"]);
+    const both = openMongoStore({ url: mongoUrl(), client, database: "none", system: realSystem, log: silent });
+    assert.is((await refusal(both)).code, "configuration");
+  });
   for (const url of ["http://ann:secret@127.0.0.1/", "mongodb://ann:secret@[", "mongodb://ann:secret@127.0.0.1/?nonsense=1", ""]) {
     const wrong = await refusal(opened({ url }, async () => {}));
     assert.is(wrong.code, "configuration", url);
     assert.not.match(inspect(wrong), "secret");
   }
-  const both = openMongoStore({ url: mongoUrl(), client, database: "none", system: realSystem, log: silent });
-  assert.is((await refusal(both)).code, "configuration");
 });
 
 test("close ends a client of its own, and leaves one that was handed in", async () => {
-  const client = new MongoClient(mongoUrl());
-  await opened({ client }, async (store) => store.ping());
-  assert.is((await client.db("admin").command({ ping: 1 })).ok, 1);
-  await client.close();
+  await withClient(mongoUrl(), {}, async (client) => {
+    await opened({ client }, async (store) => store.ping());
+    assert.is((await client.db("admin").command({ ping: 1 })).ok, 1);
+  });
 
   const name = uniqueName("own");
   const own = await openMongoStore({ url: mongoUrl(), database: name, system: realSystem, log: silent });

@@ -1,7 +1,7 @@
 /** Stores and databases of tests: opened, looked into and dropped with a client of their own. */
-import { type Db, MongoClient } from "mongodb";
+import { type Db, MongoClient, type MongoClientOptions } from "mongodb";
 import type { Logger } from "../../src/domain/ports.ts";
-import { type MongoStore, type MongoStoreOptions, openMongoStore } from "../../src/store/store.ts";
+import { clientOptions, type MongoStore, type MongoStoreOptions, openMongoStore } from "../../src/store/store.ts";
 import { realSystem } from "../../src/system.ts";
 import { mongoUrl, uniqueName } from "./services.ts";
 
@@ -31,14 +31,19 @@ export async function opened<T>(
   }
 }
 
-/** Runs `work` on the database, past the store, and closes the connection. */
-export async function inDatabase<T>(database: string, work: (db: Db) => Promise<T>): Promise<T> {
-  const client = new MongoClient(mongoUrl());
+/** Runs `work` with a client that connects as ours do, and closes it. */
+export async function withClient<T>(url: string, options: MongoClientOptions, work: (client: MongoClient) => Promise<T>): Promise<T> {
+  const client = new MongoClient(url, { ...clientOptions, ...options });
   try {
-    return await work(client.db(database));
+    return await work(client);
   } finally {
     await client.close();
   }
+}
+
+/** Runs `work` on the database, past the store, and closes the connection. */
+export async function inDatabase<T>(database: string, work: (db: Db) => Promise<T>): Promise<T> {
+  return withClient(mongoUrl(), {}, (client) => work(client.db(database)));
 }
 
 export async function dropDatabase(database: string): Promise<void> {

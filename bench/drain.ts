@@ -49,7 +49,9 @@ export async function drainBench(redisUrl: string, rounds: number, tell: (line: 
     const result = resultOf(shape, times);
     const name = `${shape.sessions}x${shape.turns}`;
     results[name] = result;
-    tell(`drain ${name}: ${result.rate.toFixed(0)} turns/s, plain BullMQ ${result.plainRate.toFixed(0)}, ratio ${result.ratio.toFixed(2)} (bar ${shape.bar})`);
+    tell(
+      `drain ${name}: ${result.rate.toFixed(0)} turns/s, plain BullMQ ${result.plainRate.toFixed(0)}, ratio ${result.ratio.toFixed(2)} (bar ${shape.bar})`,
+    );
   }
   return results;
 }
@@ -58,7 +60,13 @@ function resultOf({ sessions, turns, bar }: Shape, times: [number, number][]): S
   const count = sessions * turns;
   const ratios = times.map(([ours, plain]) => plain / ours);
   const rateOf = (ms: number[]): number => (count / median(ms)) * 1_000;
-  return { ratio: median(ratios), ratios, rate: rateOf(times.map(([ours]) => ours)), plainRate: rateOf(times.map(([, plain]) => plain)), bar };
+  return {
+    ratio: median(ratios),
+    ratios,
+    rate: rateOf(times.map(([ours]) => ours)),
+    plainRate: rateOf(times.map(([, plain]) => plain)),
+    bar,
+  };
 }
 
 export function median(values: readonly number[]): number {
@@ -115,7 +123,11 @@ async function drainPlain(redisUrl: string, shape: Shape): Promise<number> {
   await emptied(redisUrl);
   const connection = new Redis(redisUrl, { maxRetriesPerRequest: null });
   const queue = new Queue("plain", { connection });
-  const data = turnsOf(shape).map((turn) => ({ name: "turn", data: JSON.parse(turnData(turn)) as object, opts: { removeOnComplete: true } }));
+  const data = turnsOf(shape).map((turn) => ({
+    name: "turn",
+    data: JSON.parse(turnData(turn)) as object,
+    opts: { removeOnComplete: true },
+  }));
   await inBatches(chunks(data, 500), (chunk) => queue.addBulk(chunk));
   let left = data.length;
   const started = performance.now();

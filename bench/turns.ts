@@ -1,5 +1,5 @@
 /** Turns as the benchmarks send them. */
-import { type Turn, recordVersion } from "../src/domain/records.ts";
+import { recordVersion, type Turn } from "../src/domain/records.ts";
 
 /** The n-th turn of a session: a short message of a person, as a chat platform gives it. */
 export function turnOf(session: string, number: number): Turn {

@@ -11,7 +11,7 @@ import type { ActivationEnd, ActivationHandler, ActivationRunner, Lease, Logger,
 import type { PatientRedis, RedisLink } from "./connection.ts";
 import { activationsQueue } from "./names.ts";
 import { activationJob, readActivation } from "./payloads.ts";
-import { type Stay, Stays } from "./stays.ts";
+import type { Stay, Stays } from "./stays.ts";
 
 /** What a runner needs of the queues. */
 export interface ActivationWorld {
@@ -59,7 +59,13 @@ export class Activations implements ActivationRunner {
 
   #worker(options: WorkerOptions): Worker {
     const renewed = (jobs: string[], lost: string[], askedAt: number): void => this.#stays.renewed(jobs, lost, askedAt);
-    const worker = new LeasedWorker(activationsQueue, (job, token) => this.#process(job, token as string), options, this.#world.system, renewed);
+    const worker = new LeasedWorker(
+      activationsQueue,
+      (job, token) => this.#process(job, token as string),
+      options,
+      this.#world.system,
+      renewed,
+    );
     worker.on("error", (error) => this.#world.log.debug({ err: error }, "activations worker"));
     return worker;
   }
@@ -94,7 +100,10 @@ export class Activations implements ActivationRunner {
       return await this.#handler(this.#lease(job, stay));
     } catch (error) {
       const { code, message } = asHeadfastError(error);
-      this.#world.log.error({ err: error, session: stay.session, code }, "an activation broke without saying how it ends; it is tried again");
+      this.#world.log.error(
+        { err: error, session: stay.session, code },
+        "an activation broke without saying how it ends; it is tried again",
+      );
       return { kind: "delay", ms: limits.outageMsMax, reason: message };
     }
   }
@@ -174,7 +183,13 @@ class LeasedWorker extends Worker {
   readonly #system: System;
   readonly #renewed: (jobs: string[], lost: string[], askedAt: number) => void;
 
-  constructor(name: string, processor: (job: Job, token?: string) => Promise<void>, options: WorkerOptions, system: System, renewed: (jobs: string[], lost: string[], askedAt: number) => void) {
+  constructor(
+    name: string,
+    processor: (job: Job, token?: string) => Promise<void>,
+    options: WorkerOptions,
+    system: System,
+    renewed: (jobs: string[], lost: string[], askedAt: number) => void,
+  ) {
     super(name, processor, options);
     this.#system = system;
     this.#renewed = renewed;

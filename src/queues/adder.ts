@@ -1,5 +1,13 @@
 /** Adding jobs: through BullMQ's own script, several in one round trip, on the connection that does not wait. */
-import { createIORedisClient, createRedisBackend, type IRedisTransaction, type JobJson, type JobsOptions, QueueKeys, type RedisQueueBackend } from "bullmq";
+import {
+  createIORedisClient,
+  createRedisBackend,
+  type IRedisTransaction,
+  type JobJson,
+  type JobsOptions,
+  QueueKeys,
+  type RedisQueueBackend,
+} from "bullmq";
 import type { ChainableCommander, Redis } from "ioredis";
 import type { System } from "../domain/ports.ts";
 import type { RedisLink } from "./connection.ts";

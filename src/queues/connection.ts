@@ -10,7 +10,8 @@ import type { Logger, System } from "../domain/ports.ts";
 import { queueError, translated } from "./errors.ts";
 import { readInfo, readTime, unfit } from "./redis-facts.ts";
 
-const retryStrategy = (times: number): number => Math.min(limits.redisReconnectMsMin * 2 ** Math.min(times - 1, 10), limits.redisReconnectMsMax);
+const retryStrategy = (times: number): number =>
+  Math.min(limits.redisReconnectMsMin * 2 ** Math.min(times - 1, 10), limits.redisReconnectMsMax);
 
 /** For commands that must not wait. */
 const promptOptions = {
@@ -163,7 +164,10 @@ export class RedisLink {
       this.#known = true;
       if (this.#fault === undefined) for (const listener of this.#readies) listener();
     } catch (error) {
-      this.#log.warn({ err: queueError("looking at the Redis server", error) }, "Redis could not be looked at; the next connect tries again");
+      this.#log.warn(
+        { err: queueError("looking at the Redis server", error) },
+        "Redis could not be looked at; the next connect tries again",
+      );
     }
   }
 

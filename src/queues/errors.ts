@@ -5,7 +5,18 @@ import { HeadfastError } from "../domain/errors.ts";
  * Replies that say "this server cannot do it now": out of memory, loading, a replica, no quorum, a cluster that moves.
  * The first word of a Redis error reply is its code.
  */
-const passing = new Set(["OOM", "LOADING", "READONLY", "MASTERDOWN", "NOREPLICAS", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MISCONF", "UNBLOCKED"]);
+const passing = new Set([
+  "OOM",
+  "LOADING",
+  "READONLY",
+  "MASTERDOWN",
+  "NOREPLICAS",
+  "BUSY",
+  "TRYAGAIN",
+  "CLUSTERDOWN",
+  "MISCONF",
+  "UNBLOCKED",
+]);
 const refusing = new Set(["NOAUTH", "WRONGPASS", "NOPERM"]);
 
 /**
@@ -15,8 +26,13 @@ const refusing = new Set(["NOAUTH", "WRONGPASS", "NOPERM"]);
 export function queueError(doing: string, error: unknown): HeadfastError {
   if (error instanceof HeadfastError) return error;
   const code = codeOf(error);
-  if (passing.has(code)) return new HeadfastError("queue_unavailable", `${doing}: Redis answers ${code}`, { cause: error, data: { reply: code } });
-  if (refusing.has(code)) return new HeadfastError("configuration", `${doing}: Redis refuses with ${code}; check user, password and ACL`, { cause: error, data: { reply: code } });
+  if (passing.has(code))
+    return new HeadfastError("queue_unavailable", `${doing}: Redis answers ${code}`, { cause: error, data: { reply: code } });
+  if (refusing.has(code))
+    return new HeadfastError("configuration", `${doing}: Redis refuses with ${code}; check user, password and ACL`, {
+      cause: error,
+      data: { reply: code },
+    });
   if (isReply(error)) return new HeadfastError("unexpected", `${doing}: Redis answers ${code}`, { cause: error, data: { reply: code } });
   return new HeadfastError("queue_unavailable", `${doing}: Redis does not answer`, { cause: error });
 }

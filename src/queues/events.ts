@@ -60,7 +60,9 @@ export class RedisEvents implements Events {
   }
 
   #send(channel: string, message: string): void {
-    this.#link.run("publishing an event", (client) => client.publish(channel, message)).catch((error) => this.#log.debug({ err: error, channel }, "an event is dropped"));
+    this.#link
+      .run("publishing an event", (client) => client.publish(channel, message))
+      .catch((error) => this.#log.debug({ err: error, channel }, "an event is dropped"));
   }
 
   async #listen(channel: string, subscriber: Subscriber): Promise<() => Promise<void>> {
@@ -80,7 +82,9 @@ export class RedisEvents implements Events {
     all.delete(subscriber);
     if (all.size > 0 || this.#channels.get(channel) !== all) return;
     this.#channels.delete(channel);
-    await this.#subscriber?.unsubscribe(channel).catch((error) => this.#log.debug({ err: error, channel }, "unsubscribing failed; the connection is made anew"));
+    await this.#subscriber
+      ?.unsubscribe(channel)
+      .catch((error) => this.#log.debug({ err: error, channel }, "unsubscribing failed; the connection is made anew"));
   }
 
   /** One connection for all channels, made when first needed. */

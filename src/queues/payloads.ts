@@ -73,7 +73,8 @@ export function readTurnJob(jobId: string, raw: string): QueuedTurn | RefusedJob
 /** What is needed to store it must be there. */
 function foreignTurn(turn: QueuedTurn, raw: string): QueuedTurn | RefusedJob {
   if (turn.input === undefined) return refuse(turn.jobId, raw, "input: it is missing, and there is no number to read it by");
-  if (turn.generation !== 0) return refuse(turn.jobId, raw, "generation: only a replay has one above 0, and is sent through the dead letters");
+  if (turn.generation !== 0)
+    return refuse(turn.jobId, raw, "generation: only a replay has one above 0, and is sent through the dead letters");
   return turn;
 }
 
@@ -121,7 +122,11 @@ function refuse(jobId: string, raw: string, refused: string): RefusedJob {
 function checkVersion(json: unknown, what: string): void {
   const version = (json as { schema_version?: unknown } | null)?.schema_version;
   if (typeof version !== "number" || version <= schemaVersion) return;
-  throw new HeadfastError("version_ahead", `${what} has schema_version ${version}, this release knows ${schemaVersion}; upgrade this worker`, { data: { version } });
+  throw new HeadfastError(
+    "version_ahead",
+    `${what} has schema_version ${version}, this release knows ${schemaVersion}; upgrade this worker`,
+    { data: { version } },
+  );
 }
 
 function parseJson(raw: string): unknown {

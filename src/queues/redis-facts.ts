@@ -37,7 +37,10 @@ export function readTime([seconds, microseconds]: readonly (string | number)[]):
  * @param skewMs own wall clock minus Redis time
  */
 export function unfit(facts: RedisFacts, skewMs: number): HeadfastError | undefined {
-  if (isOlderThan(facts.version, 6, 2)) return new HeadfastError("configuration", `Redis ${facts.version} is too old: Headfast needs 6.2 or newer`, { data: { version: facts.version } });
+  if (isOlderThan(facts.version, 6, 2))
+    return new HeadfastError("configuration", `Redis ${facts.version} is too old: Headfast needs 6.2 or newer`, {
+      data: { version: facts.version },
+    });
   if (facts.evictionPolicy !== "" && facts.evictionPolicy !== "noeviction") {
     const message = `Redis has maxmemory-policy ${facts.evictionPolicy}, which throws away locks and queued turns: set it to noeviction (CONFIG SET maxmemory-policy noeviction, and in redis.conf)`;
     return new HeadfastError("eviction_policy", message, { data: { policy: facts.evictionPolicy } });

@@ -54,7 +54,8 @@ export class Shelf {
 
   /** Removes jobs by id, and the queue's last keys if it is empty then. Answers the oldest that are left. */
   async remove(name: QueueName, jobIds: readonly string[], count: number): Promise<RawJob[]> {
-    for (let from = removedAtOnce; from < jobIds.length; from += removedAtOnce) await this.#ask(name, jobIds.slice(from, from + removedAtOnce), 0);
+    for (let from = removedAtOnce; from < jobIds.length; from += removedAtOnce)
+      await this.#ask(name, jobIds.slice(from, from + removedAtOnce), 0);
     return this.#ask(name, jobIds.slice(0, removedAtOnce), count);
   }
 
@@ -75,17 +76,20 @@ export class Shelf {
 
   async #call(operations: readonly Operation[]): Promise<void> {
     try {
-      const answers = await this.#link.run("reading turn queues", (client) => (client as unknown as Scripted).headfastShelf(operations.length, ...argumentsOf(operations)));
-      operations.forEach((operation, index) => this.#answer(operation, answers[index]));
+      const answers = await this.#link.run("reading turn queues", (client) =>
+        (client as unknown as Scripted).headfastShelf(operations.length, ...argumentsOf(operations)),
+      );
+      for (const [index, operation] of operations.entries()) this.#answer(operation, answers[index]);
     } catch (error) {
       for (const operation of operations) operation.reject(error as HeadfastError);
     }
   }
 
   #answer(operation: Operation, answer: Answer | undefined): void {
-    if (!Array.isArray(answer)) return operation.reject(replyError(`reading ${operation.wait}`, answer ?? "nothing"));
-    this.strays += answer[0];
-    operation.resolve(pairs(answer));
+    if (Array.isArray(answer)) {
+      this.strays += answer[0];
+      operation.resolve(pairs(answer));
+    } else operation.reject(replyError(`reading ${operation.wait}`, answer ?? "nothing"));
   }
 }
 

@@ -18,7 +18,13 @@ export class WakeUps {
     this.#link = link;
     this.#shardOf = shardOf;
     this.#queues = prefixes.map((prefix) => {
-      const queue = new Queue(activationsQueue, { connection: link.client, prefix, skipWaitingForReady: true, skipVersionCheck: true, skipMetasUpdate: true });
+      const queue = new Queue(activationsQueue, {
+        connection: link.client,
+        prefix,
+        skipWaitingForReady: true,
+        skipVersionCheck: true,
+        skipMetasUpdate: true,
+      });
       queue.on("error", () => undefined); // the link tells of its connection
       return queue;
     });

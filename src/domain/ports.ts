@@ -94,9 +94,12 @@ export interface TurnStore {
   settle(marks: readonly SettledMark[]): Promise<void>;
   /** A letter that was replayed or discarded leaves the listing. */
   clearLetter(session: SessionId, number: number): Promise<void>;
-  /** Turns that may lack an outcome, oldest first, after the cursor (`open` text). */
+  /**
+   * Turns that may lack an outcome, oldest first, after the cursor (`open` text): up to `limit`, and all that share the
+   * last one's text, so that a cursor never cuts between equals. Fewer than `limit` = the end.
+   */
   open(shard: number, after: string | null, limit: number): Promise<Turn[]>;
-  /** Dead letters, oldest first, after the cursor (`letter` text). */
+  /** Dead letters, oldest first, after the cursor (`letter` text); pages as `open` does. */
   letters(shard: number, after: string | null, limit: number): Promise<Turn[]>;
 }
 

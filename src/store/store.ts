@@ -66,6 +66,7 @@ export const clientOptions: MongoClientOptions = {
  * @throws `configuration`, `store_unavailable`, `index_missing`
  */
 export async function openMongoStore(options: MongoStoreOptions): Promise<MongoStore> {
+  checkDatabaseName(options.database);
   const { client, owned } = clientOf(options);
   try {
     await client.connect();
@@ -81,6 +82,15 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<MongoS
     if (owned) await client.close();
     throw storeError(error, "opening the store");
   }
+}
+
+/** What MongoDB allows on every system it runs on. */
+function checkDatabaseName(name: string): void {
+  if (name !== "" && Buffer.byteLength(name) < 64 && !/[/\\. "$*<>:|?\0]/.test(name)) return;
+  throw new HeadfastError(
+    "configuration",
+    `${JSON.stringify(name)} cannot name a MongoDB database: 1 to 63 bytes, none of / \\ . " $ * < > : | ? nor a space`,
+  );
 }
 
 function clientOf({ url, client }: MongoStoreOptions): { client: MongoClient; owned: boolean } {

@@ -114,6 +114,12 @@ test("an unreachable server is unavailable, a URL that is none is a configuratio
   }
 });
 
+test("a name that no database can have is a configuration error", async () => {
+  for (const database of ["", "a.b", "a b", "a/b", "$a", "a\0", "x".repeat(64)]) {
+    assert.is((await refusal(opened({ database }, async () => {}))).code, "configuration", database);
+  }
+});
+
 test("close ends a client of its own, and leaves one that was handed in", async () => {
   await withClient(mongoUrl(), {}, async (client) => {
     await opened({ client }, async (store) => store.ping());

@@ -18,8 +18,9 @@
  * the log's fence), I5 (a re-own in the log is obeyed before anything else), I11, I12 (which error spends an attempt).
  */
 import assert from "node:assert/strict";
+import { freshOwnership } from "../domain/acceptance.ts";
 import { hasOutcome } from "../domain/checkpoint.ts";
-import { asHeadfastError, HeadfastError } from "../domain/errors.ts";
+import { asHeadfastError, HeadfastError, isHeadfastError } from "../domain/errors.ts";
 import type { SessionId } from "../domain/ids.ts";
 import { limits } from "../domain/limits.ts";
 import { rollForward } from "../domain/operations.ts";
@@ -28,28 +29,9 @@ import type { Turn } from "../domain/records.ts";
 import { OwnerChanged } from "./assembly.ts";
 import { Conversation } from "./conversation.ts";
 import { MailboxView, turnFromQueue } from "./mailbox-view.ts";
+import { type Ran, type State, ways } from "./states.ts";
 import { TurnRunner } from "./turn-runner.ts";
 import type { SessionWorld } from "./world.ts";
-
-export type State =
-  | { at: "idle" }
-  | { at: "assembling"; turn: number }
-  | { at: "calling"; turn: number; step: number }
-  | { at: "tooling"; turn: number; step: number }
-  | { at: "closing"; turn: number }
-  | { at: "releasing" };
-
-const ways: Record<State["at"], readonly State["at"][]> = {
-  idle: ["assembling", "closing", "releasing"],
-  assembling: ["calling", "tooling", "closing", "idle", "releasing"],
-  calling: ["tooling", "closing", "idle", "releasing"],
-  tooling: ["calling", "closing", "idle", "releasing"],
-  closing: ["idle", "releasing"],
-  releasing: [],
-};
-
-/** What became of running the head: it has its outcome, or the activation looks again, or it ends. */
-export type Ran = "ended" | "again" | ActivationEnd;
 
 export class SessionActor {
   readonly #world: SessionWorld;
@@ -112,14 +94,34 @@ export class SessionActor {
     const { ledger, warm } = this.#world;
     this.#conversation ??= warm.take(this.#session) ?? null;
     if (this.#conversation === null) {
-      const owner = await ledger.store.ownership.get(this.#session);
-      if (owner === undefined) return null;
-      this.#conversation = await Conversation.load(ledger.store, owner);
+      this.#conversation = await this.#load();
+      if (this.#conversation === null) return null;
     } else if (rounds === 0) {
       await this.#conversation.catchUp(ledger.store); // usually one point read that finds nothing
     }
-    await this.#obeyReown(this.#conversation);
+    if (this.#conversation.broken === null) await this.#obeyReown(this.#conversation);
     return this.#conversation;
+  }
+
+  async #load(): Promise<Conversation | null> {
+    const { store } = this.#world.ledger;
+    try {
+      const owner = await store.ownership.get(this.#session);
+      return owner === undefined ? null : await Conversation.load(store, owner);
+    } catch (error) {
+      if (!isHeadfastError(error, "document_invalid") || error.data.collection !== "session_ownership") throw error;
+      return this.#loadBroken(error);
+    }
+  }
+
+  /** An ownership document that a hand made unreadable: no call can be made on it, but its turns still end, as dead (I11). */
+  async #loadBroken(reason: HeadfastError): Promise<Conversation> {
+    const { store, system } = this.#world.ledger;
+    const first = await store.turns.byNumber(this.#session, 1);
+    const standIn = freshOwnership(this.#session, first?.bot ?? "", system);
+    const conversation = await Conversation.load(store, standIn);
+    conversation.broken ??= reason;
+    return conversation;
   }
 
   async #obeyReown(conversation: Conversation): Promise<void> {

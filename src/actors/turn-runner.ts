@@ -4,21 +4,21 @@
  * exactly one outcome (I4).
  */
 import { uniqueMark } from "../domain/acceptance.ts";
-import { hasOutcome, parkedAt, unparked, withOutcome } from "../domain/checkpoint.ts";
-import { buildEntry, type Draft } from "../domain/entry.ts";
+import { parkedAt, unparked, withOutcome } from "../domain/checkpoint.ts";
+import type { Draft } from "../domain/entry.ts";
 import { asHeadfastError, type Cause, causeOf, HeadfastError } from "../domain/errors.ts";
 import { limits } from "../domain/limits.ts";
-import { insertEntry } from "../domain/log.ts";
 import type { AssistantMessage, Message, ToolCall } from "../domain/messages.ts";
 import { mergeWrote } from "../domain/net-change.ts";
 import { cancelDraft } from "../domain/operations.ts";
 import type { Bot, Lease, ModelReply, TurnEvent } from "../domain/ports.ts";
 import { guard, type Prefix, toolsFrom } from "../domain/prefix.ts";
-import type { CancelReason, Checkpoint, Entry, Heard, Outcome, Turn, Wrote } from "../domain/records.ts";
+import type { CancelReason, Checkpoint, Heard, Outcome, Turn, Wrote } from "../domain/records.ts";
+import { Appender } from "./appender.ts";
 import { ensurePrefix, OwnerChanged } from "./assembly.ts";
 import type { Conversation } from "./conversation.ts";
 import { type Gathered, gather } from "./gathering.ts";
-import type { Ran, State } from "./session-actor.ts";
+import type { Ran, State } from "./states.ts";
 import { Suspicion } from "./suspicion.ts";
 import { withTimeout } from "./timeout.ts";
 import { journalledWrites, runTools, toolNames } from "./tooling.ts";
@@ -46,6 +46,7 @@ export class TurnRunner {
   readonly #overtaken = new AbortController();
   readonly #signal: AbortSignal;
   readonly #startedAt: string;
+  readonly #log: Appender;
   #turn: Turn;
 
   constructor(world: SessionWorld, lease: Lease, conversation: Conversation, bot: Bot, turn: Turn, enter: (state: State) => void) {
@@ -56,6 +57,7 @@ export class TurnRunner {
     this.#turn = turn;
     this.#enter = enter;
     this.#signal = AbortSignal.any([lease.signal, this.#overtaken.signal]);
+    this.#log = new Appender(world, lease, conversation, turn.number);
     this.#startedAt = new Date(world.ledger.system.now()).toISOString();
   }
 
@@ -93,7 +95,7 @@ export class TurnRunner {
   async #endSeen(): Promise<boolean> {
     const { store } = this.#world.ledger;
     const [behind, document] = await Promise.all([store.log.read(this.#turn.session, this.#conversation.tail.seq + 1, limits.logBatchMax), store.turns.byNumber(this.#turn.session, this.#turn.number)]);
-    return document?.cancelMark != null || behind.some((entry) => this.#concerns(entry));
+    return document?.cancelMark != null || behind.some((entry) => this.#log.concerns(entry));
   }
 
   #early(): Ran | null {
@@ -108,8 +110,8 @@ export class TurnRunner {
     this.#enter({ at: "assembling", turn: this.#turn.number });
     const beating = this.#startHeartbeat();
     try {
-      const prefix = await ensurePrefix(this.#world, this.#conversation, this.#bot);
       if (this.#conversation.broken !== null) throw this.#conversation.broken;
+      const prefix = await ensurePrefix(this.#world, this.#conversation, this.#bot);
       return await this.#steps(prefix);
     } finally {
       beating.abort();
@@ -129,7 +131,7 @@ export class TurnRunner {
       // With steps recorded a cancel is a mark, and the holder obeys it before its next insert (rule 7).
       if (step > 1 && (await this.#cancelAsked()) !== null) return this.#cancel(appended.wrote);
       const done = reply.message.toolCalls.length === 0;
-      const stands = await this.#append(() => this.#stepDraft(prefix, appended, rendered, reply, step, done));
+      const stands = await this.#log.append(() => this.#stepDraft(prefix, appended, rendered, reply, step, done));
       if (!stands) return "again";
       this.#told(appended);
       if (done) return this.#ended("done", { text: reply.message.text });
@@ -229,10 +231,17 @@ export class TurnRunner {
     if (this.#lease.signal.aborted) throw error; // the activation ends; the turn stays first, no attempt spent (I12)
     const ours = asHeadfastError(error);
     if (ours.kind === "later") return this.#putOff(ours, error);
+    if (ours.code === "prefix_drift" || ours.code === "document_invalid") this.#alarm(ours);
     const attempt = await this.#spendAttempt(error, ours);
     if (attempt.dead) return this.#close(this.#deadDraft(causeOf(error)));
     this.#emit("turn.retrying", { attempt: attempt.number, after_ms: attempt.ms, code: ours.code });
     return { kind: "delay", ms: attempt.ms, reason: ours.code };
+  }
+
+  /** A session whose bytes are not what was recorded: counted and said loudly, each time. */
+  #alarm(ours: HeadfastError): void {
+    this.#world.count(ours.code);
+    this.#world.log.error({ session: this.#turn.session, turn: this.#turn.turnId, code: ours.code, error: ours.message }, "the turn is dead: the session is not as it was recorded");
   }
 
   async #overtakenEnd(): Promise<Ran> {
@@ -299,7 +308,7 @@ export class TurnRunner {
   async #close(draft: () => Promise<Draft>): Promise<Ran> {
     this.#enter({ at: "closing", turn: this.#turn.number });
     let outcome: Outcome | null = null;
-    const stands = await this.#append(async () => {
+    const stands = await this.#log.append(async () => {
       const built = await draft();
       outcome = built.outcome ?? null;
       return built;
@@ -307,49 +316,6 @@ export class TurnRunner {
     if (!stands || outcome === null) return "again";
     if (outcome === "dead") await this.#world.letterOf(this.#turn, this.#conversation.tail.seq);
     return this.#ended(outcome, {});
-  }
-
-  // ── appending ──────────────────────────────────────────────────────────────────────────────────
-
-  /**
-   * Inserts behind the log's end. Fenced is not lost (rule 9): behind entries that do not concern it the same answer is
-   * inserted again, with no second call. `false`: it is dropped, and the activation looks again.
-   */
-  async #append(draft: () => Draft | Promise<Draft>): Promise<boolean> {
-    const { ledger } = this.#world;
-    const writer = ledger.system.id();
-    for (let tries = 0; tries < limits.raceTriesMax; tries += 1) {
-      if (hasOutcome(this.#conversation.checkpoint, this.#turn.number)) return false; // I4
-      const entry = buildEntry(this.#turn.session, this.#conversation.tail, await draft(), ledger.system, writer);
-      if (await this.#insert(entry)) {
-        this.#conversation.apply(entry);
-        return true;
-      }
-      this.#world.count("fenced");
-      const between = await this.#conversation.catchUp(ledger.store);
-      const mine = between.some((other) => other.writer === writer);
-      if (mine) return true;
-      if (between.some((other) => this.#concerns(other))) return false;
-    }
-    throw new HeadfastError("store_unavailable", `the log of session ${JSON.stringify(this.#turn.session)} is too busy to append to`);
-  }
-
-  /** An outage keeps the answer in hand as long as the lease stands: the call is paid for. */
-  async #insert(entry: Entry): Promise<boolean> {
-    for (;;) {
-      this.#lease.signal.throwIfAborted(); // on a lost lease nothing more is inserted
-      try {
-        return await insertEntry(this.#world.ledger, entry);
-      } catch (error) {
-        if (asHeadfastError(error).code !== "store_unavailable") throw error;
-        this.#world.count("store_unavailable");
-        await this.#world.ledger.system.sleep(limits.outageMsMin, this.#lease.signal);
-      }
-    }
-  }
-
-  #concerns(entry: Entry): boolean {
-    return entry.messages.length > 0 || entry.kind === "reowned" || entry.turn?.number === this.#turn.number;
   }
 
   // ── telling ────────────────────────────────────────────────────────────────────────────────────

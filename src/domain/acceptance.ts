@@ -145,7 +145,8 @@ export async function claimSession({ store, system }: Ledger, session: SessionId
   return standing;
 }
 
-function freshOwnership(session: SessionId, bot: BotName, system: System, more: { role?: string; provenance?: string; parent?: SessionId }): Ownership {
+/** The ownership document of a session that nobody owned. */
+export function freshOwnership(session: SessionId, bot: BotName, system: System, more: { role?: string; provenance?: string; parent?: SessionId } = {}): Ownership {
   const now = system.now();
   return {
     v: recordVersion,

@@ -10,10 +10,9 @@ export function sortedManifest(entries: readonly ManifestEntry[]): readonly Mani
 
 /** SHA-256 over path, mode and blob of each entry, in order. Expects a sorted manifest. */
 export function manifestId(entries: readonly ManifestEntry[]): string {
-  const hash = createHash("sha256");
-  // NUL stands in no path, so that no two manifests give the same bytes.
-  for (const { path, mode, blob } of entries) hash.update(`${mode} ${blob} ${path}\0`);
-  return hash.digest("hex");
+  // NUL stands in no path, so that no two manifests give the same text.
+  const text = entries.map(({ path, mode, blob }) => `${mode} ${blob} ${path}\0`).join("");
+  return createHash("sha256").update(text).digest("hex");
 }
 
 /** Compares two things by their `path`, by code unit: the same on any machine and in any locale. */

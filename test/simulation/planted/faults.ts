@@ -121,15 +121,15 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     rule: "9",
     what: "a fenced answer is always dropped, and the call made again",
-    file: "src/actors/turn-runner.ts",
-    find: "      if (between.some((other) => this.#concerns(other))) return false;",
+    file: "src/actors/appender.ts",
+    find: "      if (between.some((other) => this.concerns(other))) return false;",
     replace: "      return false;",
   },
   {
     rule: "9",
     what: "a fenced answer is inserted behind whatever came in between",
-    file: "src/actors/turn-runner.ts",
-    find: '    return entry.messages.length > 0 || entry.kind === "reowned" || entry.turn?.number === this.#turn.number;',
+    file: "src/actors/appender.ts",
+    find: '    return entry.messages.length > 0 || entry.kind === "reowned" || entry.turn?.number === this.#number;',
     replace: "    return entry.seq < 0;",
   },
   {

@@ -6,6 +6,7 @@ import { spawn } from "node:child_process";
 import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { simulate } from "../../../src/testing/simulator/simulate.ts";
 import { type PlantedFault, plantedFaults } from "./faults.ts";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
@@ -39,7 +40,11 @@ async function search(fault: PlantedFault, index: number): Promise<Finding> {
     const output = await run(["--import", "tsx", join(folder, "src/testing/simulator/run-seeds.ts"), "1", String(seedsMax), "--first"]);
     const found = /^seed (\d+): (.*)$/m.exec(output);
     if (found === null && !/"violations":0\}/.test(output)) throw new Error(`the simulator did not run with "${fault.what}": ${output.slice(0, 2_000)}`);
-    return { fault, seed: found === null ? null : Number(found[1]), violation: found?.[2] ?? "" };
+    if (found === null) return { fault, seed: null, violation: "" };
+    const seed = Number(found[1]);
+    const sound = await simulate(seed); // a seed that fails without the fault has found nothing
+    if (sound.violation !== null) throw new Error(`seed ${seed} fails without any fault planted: ${sound.violation.message}`);
+    return { fault, seed, violation: found[2] ?? "" };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

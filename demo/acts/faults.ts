@@ -1,0 +1,79 @@
+/** Acts (d), (e) and (f): a worker killed, a turn that fails for good, Redis emptied. */
+import { attemptsKept, type Claim, countIs, crashIsNoAttempt, deadWithCause, finishedElsewhere, keysThere, replayedOnce, answeredInOrder, type TurnRow } from "../claims.ts";
+import type { Asked } from "../evidence.ts";
+import { notes } from "../memory.ts";
+import { until } from "../signals.ts";
+import type { Stage } from "../stage.ts";
+import { endings, say, sendAll, steps } from "./turns.ts";
+
+/** Killed in the second model call of a turn, after the first was recorded and its tool has run. */
+export async function workerKilled(stage: Stage): Promise<Claim[]> {
+  const [session, turnId] = ["slack:C9:kill", "kill-1"];
+  const nameOf = (worker: string): string => stage.workers.nameOf(worker);
+  const [end] = await sendAll(stage, "ada", session, [[turnId, `[write-hold ${notes}/killed.md killed] Write this down, then think about it.`]]);
+  const { worker } = await stage.signals.held(turnId);
+  await stage.workers.kill(worker);
+  const began = performance.now();
+  stage.signals.open("killed");
+  await end?.();
+  const seconds = ((performance.now() - began) / 1000).toFixed(1);
+  await stage.workers.start("three"); // a worker is lost, another one comes
+  const took = `${seconds} s after the kill`;
+  return [
+    finishedElsewhere(`worker ${worker} was killed in mid-turn; the turn went on after its recorded step on the other and ended once, ${took}`, await steps(stage, { session }), worker, nameOf),
+    crashIsNoAttempt("the crash was noted and spent no attempt", await turnDocuments(stage, session, turnId)),
+  ];
+}
+
+/** Two attempts, then dead; the session goes on; replayed after the fault was mended, by two operators at once. */
+export async function deadLetterReplayed(stage: Stage): Promise<Claim[]> {
+  const [session, turnId] = ["discord:9007199254740993", "dead-1"];
+  const nameOf = (worker: string): string => stage.workers.nameOf(worker);
+  const filter = { session, "turn.turn_id": turnId };
+  await say(stage, "ben", session, turnId, "[fail mended] This one cannot be answered for now.");
+  const dead = await steps(stage, filter);
+  const tried = await turnDocuments(stage, session, turnId);
+  const next = await say(stage, "ben", session, "dead-2", "Are you still there?");
+  const listed = await stage.host.deadLetters.list({ session });
+  stage.signals.open("mended");
+  await Promise.all(["anna", "otto"].map((by) => stage.host.deadLetters.replay(session, turnId, { by, why: "the provider was mended" })));
+  await stage.host.turns.wait({ session, turnId }, { timeoutMs: 60_000 });
+  return [
+    deadWithCause("a turn that fails for good becomes a dead letter, with its cause", dead, "model_failed"),
+    attemptsKept("each attempt is kept", tried, 2, nameOf),
+    { claim: "the session went on, and the letter is listed with its whole input", ok: next.outcome === "done" && listed.length === 1 && listed[0]?.input.endsWith("for now.") === true, query: `headfast.deadLetters.list({"session":"${session}"})`, shown: listed.map((letter) => `${letter.turnId}: ${JSON.stringify(letter.input)}; dead-2: ${next.outcome}`).join("\n") || "no letter" },
+    replayedOnce("replayed by two operators at once after the fault was mended, it ran once more and is done", await endings(stage, filter)),
+    countIs("no letter is left", await stage.evidence.count("turns", { letter: { $exists: true } }), 0),
+  ];
+}
+
+/** While a provider says "later" three sessions wait with three turns each; then Redis forgets everything. */
+export async function redisEmptied(stage: Stage): Promise<Claim[]> {
+  const sessions = ["web:1", "web:2", "web:3"].map((name) => `${name}:flush`);
+  const sent = new Map(sessions.map((session) => [session, ["1", "2", "3"].map((n) => `${session}:${n}`)]));
+  const ends = await Promise.all(
+    [...sent].map(([session, turnIds]) => sendAll(stage, "ben", session, turnIds.map((turnId) => [turnId, `[later provider-back] ${turnId}`]))),
+  );
+  const waiting = { session: { $in: sessions }, due_at: { $exists: true } };
+  await until("the provider has put off all three sessions", async () => (await stage.evidence.count("turns", waiting)).result === sessions.length);
+  const queues = `{${stage.namespace}:0}:turns~*`;
+  const before = await stage.evidence.keys(queues);
+  const { command, removed, left } = await stage.emptyRedis();
+  const after = await stage.evidence.keys(queues);
+  const began = performance.now();
+  stage.signals.open("provider-back");
+  await Promise.all(ends.flat().map((end) => end()));
+  const seconds = ((performance.now() - began) / 1000).toFixed(1);
+  const nameOf = (worker: string): string => stage.workers.nameOf(worker);
+  const log = await endings(stage, { session: { $in: sessions } });
+  return [
+    keysThere("nine turns wait in Redis", before),
+    { claim: "Redis was emptied", ok: removed > 0 && left === 0 && after.result.length === 0, query: `${command}; ${after.query}`, shown: `${removed} keys removed; ${after.result.length} keys of turns` },
+    answeredInOrder(`all nine were answered, in order, ${seconds} s later`, sent, log, nameOf),
+    countIs("neither the provider's \"later\" nor the loss spent an attempt", await stage.evidence.count("turns", { session: { $in: sessions }, attempts_spent: { $gt: 0 } }), 0),
+  ];
+}
+
+function turnDocuments({ evidence }: Stage, session: string, turnId: string): Promise<Asked<TurnRow[]>> {
+  return evidence.find<TurnRow>("turns", { session, turn_id: turnId, generation: 0 }, ["session", "number", "turn_id", "generation", "attempts_spent", "crashes", "attempts"], { number: 1 });
+}

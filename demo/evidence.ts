@@ -1,0 +1,54 @@
+/** What claims are checked with: questions to MongoDB and Redis themselves, through their own drivers, kept as text. */
+import type { Redis } from "ioredis";
+import type { Db, Document, Filter, Sort } from "mongodb";
+
+/** A question as one would type it into mongosh or redis-cli, and its answer. */
+export interface Asked<T> {
+  query: string;
+  result: T;
+}
+
+export class Evidence {
+  readonly #db: Db;
+  readonly #redis: Redis;
+
+  constructor(db: Db, redis: Redis) {
+    this.#db = db;
+    this.#redis = redis;
+  }
+
+  async find<T extends object>(collection: string, filter: Filter<Document>, fields: readonly string[], sort: Sort = { seq: 1 }): Promise<Asked<T[]>> {
+    const projection = Object.fromEntries(fields.map((field) => [field, 1]));
+    const result = await this.#db.collection(collection).find(filter, { projection, sort }).toArray();
+    return { query: `db.${collection}.find(${text(filter)}, ${text(projection)}).sort(${text(sort)})`, result: result as unknown as T[] };
+  }
+
+  async count(collection: string, filter: Filter<Document>): Promise<Asked<number>> {
+    return { query: `db.${collection}.countDocuments(${text(filter)})`, result: await this.#db.collection(collection).countDocuments(filter) };
+  }
+
+  async distinct(collection: string, field: string, filter: Filter<Document>): Promise<Asked<string[]>> {
+    const result = await this.#db.collection(collection).distinct(field, filter);
+    return { query: `db.${collection}.distinct(${text(field)}, ${text(filter)})`, result: result.map(String) };
+  }
+
+  /** The keys of a pattern. The command is KEYS as text; it is asked in steps, so that no server stands still for it. */
+  async keys(pattern: string): Promise<Asked<string[]>> {
+    const found = new Set<string>();
+    let cursor = "0";
+    do {
+      const [next, page] = await this.#redis.scan(cursor, "MATCH", pattern, "COUNT", 500);
+      for (const key of page) found.add(key);
+      cursor = next;
+    } while (cursor !== "0");
+    return { query: `KEYS ${pattern}`, result: [...found].sort() };
+  }
+
+  async length(key: string): Promise<Asked<number>> {
+    return { query: `LLEN ${key}`, result: await this.#redis.llen(key) };
+  }
+}
+
+function text(value: unknown): string {
+  return JSON.stringify(value);
+}

@@ -34,8 +34,7 @@ async function plant(fault: PlantedFault, index: number): Promise<string> {
   return folder;
 }
 
-async function search(fault: PlantedFault, index: number): Promise<Finding> {
-  const folder = await plant(fault, index);
+async function search(fault: PlantedFault, folder: string): Promise<Finding> {
   try {
     const output = await run(["--import", "tsx", join(folder, "src/testing/simulator/run-seeds.ts"), "1", String(seedsMax), "--first"]);
     const found = /^seed (\d+): (.*)$/m.exec(output);
@@ -71,10 +70,12 @@ async function main(): Promise<void> {
   const names = flags.filter((flag) => !flag.startsWith("--"));
   const chosen = plantedFaults.filter((fault) => names.length === 0 || names.some((name) => `rule ${fault.rule} ${fault.what}`.includes(name)));
   const findings: Finding[] = [];
-  const queue = [...chosen.entries()];
+  // All copies first: the sources may be edited while the seeds run.
+  const queue: [PlantedFault, string][] = [];
+  for (const [index, fault] of chosen.entries()) queue.push([fault, await plant(fault, index)]);
   const worker = async (): Promise<void> => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      const finding = await search(next[1], next[0]);
+      const finding = await search(next[0], next[1]);
       findings.push(finding);
       const where = finding.seed === null ? `NOT FOUND in ${seedsMax} seeds` : `seed ${finding.seed}: ${finding.violation.slice(0, 120)}`;
       (json ? console.error : console.log)(`rule ${finding.fault.rule}, ${finding.fault.what}\n    ${where}`);

@@ -26,7 +26,7 @@ export const rooms: Readonly<Record<string, Room>> = {
   "src/host": { rooms: ["src/domain"], packages: ["node:", "fastify", "@fastify/", "@bull-board/", "fastify-type-provider-zod"] },
   "src/cli": { rooms: ["src/main.ts", "src/host", "src/system.ts", "src/domain"], packages: ["node:", "cac", "picocolors"] },
   "src/testing": {
-    rooms: ["src/domain", "src/actors", "src/host", "src/models", "src/main.ts", "src/system.ts"],
+    rooms: ["src/domain", "src/actors", "src/host", "src/memory", "src/models", "src/main.ts", "src/system.ts"],
     packages: ["node:"],
   },
   services: { rooms: [], packages: ["node:", "ioredis", "mongodb", "mongodb-memory-server-core"] },

@@ -23,16 +23,29 @@ export interface TextCommand<T> {
 export interface Opened {
   bare: boolean;
   objectFormat: string;
-  /** Where `info/` is, for a linked worktree too. */
+  /** Where the configuration and `info/` are, for a linked worktree too. */
   commonDir: string;
+  head: Head | null;
 }
 
-/** What git makes of the folder. Fails where git refuses it: foreign owner, broken `.git`. */
+export interface Head {
+  commit: string;
+  /** The full name that it was found under, `HEAD` when detached. */
+  name: string;
+}
+
+/**
+ * What git makes of the folder, and where HEAD is. Fails where git refuses it: foreign owner, broken `.git`. An unborn
+ * HEAD is answered with nothing, or, where a branch is called HEAD, with that one.
+ */
 export const openCommand: TextCommand<Opened> = {
-  args: ["rev-parse", "--is-bare-repository", "--show-object-format", "--path-format=absolute", "--git-common-dir"],
+  args: ["rev-parse", "--is-bare-repository", "--show-object-format", "--path-format=absolute", "--git-common-dir", "--revs-only", "HEAD", "--symbolic-full-name", "HEAD"],
   parse(output) {
-    const [bare, objectFormat, ...path] = output.replace(/\n$/u, "").split("\n");
-    return { bare: bare === "true", objectFormat: objectFormat ?? "sha1", commonDir: path.join("\n") };
+    const [bare, objectFormat = "sha1", ...rest] = output.replace(/\n$/u, "").split("\n");
+    const [commit = "", name = ""] = rest.slice(-2);
+    const born = rest.length > 2 && /^[0-9a-f]{40,64}$/u.test(commit) && /^(?:HEAD$|refs\/)/u.test(name);
+    // A path may hold a newline, so it is what is left.
+    return { bare: bare === "true", objectFormat, commonDir: (born ? rest.slice(0, -2) : rest).join("\n"), head: born ? { commit, name } : null };
   },
 };
 
@@ -43,6 +56,8 @@ export interface Settings {
   /** `name=value`, by name. */
   values: string[];
   excludesFile: string | null;
+  /** Everything stands in the repository's one configuration file: nothing is included, no worktree has its own. */
+  oneFile: boolean;
 }
 
 /** The repository's own configuration, with what it includes. Listing it runs nothing. */
@@ -51,7 +66,8 @@ export const settingsCommand: TextCommand<Settings> = {
   parse(output) {
     const all = new Map(output.split("\0").map(settingOf));
     const values = heededSettings.flatMap((name) => (all.has(name) ? [`${name}=${all.get(name)}`] : []));
-    return { values, excludesFile: all.get("core.excludesfile") ?? null };
+    const oneFile = ![...all.keys()].some((key) => /^include(?:if)?\.|^extensions\.worktreeconfig$/u.test(key));
+    return { values, excludesFile: all.get("core.excludesfile") ?? null, oneFile };
   },
 };
 
@@ -68,22 +84,6 @@ export const branchCommand: GitCommand<string | null> = {
   parse: (output) => (output.length === 0 ? null : lineText(output)),
 };
 
-export interface Head {
-  commit: string;
-  /** The full name that it was found under, `HEAD` when detached. */
-  name: string;
-}
-
-/** The commit, `null` where there is none. An unborn HEAD may be answered with a branch called HEAD: compare the name. */
-export const headCommand: GitCommand<Head | null> = {
-  args: ["rev-parse", "--revs-only", "HEAD", "--symbolic-full-name", "HEAD"],
-  parse(output) {
-    const newline = output.indexOf(10);
-    if (newline < 0) return null;
-    return { commit: output.toString("latin1", 0, newline), name: lineText(output.subarray(newline + 1)) };
-  },
-};
-
 function lineText(output: Buffer): string {
   return pathText(output.at(-1) === 10 ? output.subarray(0, -1) : output);
 }
@@ -93,8 +93,8 @@ export function addCommand(settings: readonly string[], excludesFile: string): G
   return { args: [...configArgs([...settings, `core.excludesFile=${excludesFile}`]), "add", "-A", "--no-warn-embedded-repo"], silent: true, parse: () => undefined };
 }
 
-/** Everything in an index. */
-export const listCommand: GitCommand<ManifestEntry[]> = { args: ["ls-files", "-s", "-z"], parse: parseStaged };
+/** Everything in an index, for `parseStaged`. */
+export const listCommand: GitCommand<Buffer> = { args: ["ls-files", "-s", "-z"], parse: (output) => output };
 
 /** Takes what stdin names (NUL-separated bytes) out of an index. */
 export const forgetCommand: GitCommand<void> = { args: ["update-index", "-z", "--force-remove", "--stdin"], parse: () => undefined };
@@ -114,11 +114,18 @@ function configArgs(settings: readonly string[]): string[] {
 
 /** `<mode> <blob> <stage>\t<path>\0`, in path order as git has it. */
 export function parseStaged(output: Buffer): ManifestEntry[] {
-  return recordsOf(output).map((record) => {
-    const tab = record.indexOf(9);
-    const [mode = "", blob = ""] = record.toString("latin1", 0, tab).split(" ");
-    return { path: pathText(record.subarray(tab + 1)), mode, blob };
-  });
+  const text = output.toString("utf8");
+  // As one text, which is several times as fast; where a name may be no UTF-8, record by record.
+  if (text.includes("\uFFFD") || text.includes("\\")) return recordsOf(output).map((record) => stagedEntry(record.toString("latin1"), (tab) => pathText(record.subarray(tab))));
+  const records = text.split("\0");
+  if (records.pop() !== "") throw cutOff(output.length - output.lastIndexOf(0) - 1);
+  return records.map((record) => stagedEntry(record, (tab) => record.slice(tab)));
+}
+
+function stagedEntry(record: string, pathAt: (start: number) => string): ManifestEntry {
+  const tab = record.indexOf("\t");
+  const afterMode = record.indexOf(" ");
+  return { path: pathAt(tab + 1), mode: record.slice(0, afterMode), blob: record.slice(afterMode + 1, record.indexOf(" ", afterMode + 1)) };
 }
 
 /** NUL ends each record. @throws where the output was cut off. */
@@ -129,6 +136,10 @@ export function recordsOf(output: Buffer): Buffer[] {
     records.push(output.subarray(start, end));
     start = end + 1;
   }
-  if (start !== output.length) throw new Error(`git's list ends in the middle of a record, ${output.length - start} bytes behind the last NUL`);
+  if (start !== output.length) throw cutOff(output.length - start);
   return records;
+}
+
+function cutOff(bytes: number): Error {
+  return new Error(`git's list ends in the middle of a record, ${bytes} bytes behind the last NUL`);
 }

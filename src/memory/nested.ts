@@ -1,9 +1,9 @@
 /** Repositories inside a Memory Repository that have no commit yet: git refuses to add them, so they are set aside by name. */
 import { readdir } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { pathBytes, pathText } from "../domain/memory-path.ts";
-import { headCommand, ignoredCommand } from "./git-commands.ts";
-import { type GitPlace, runGit } from "./runner.ts";
+import { ignoredCommand, openCommand } from "./git-commands.ts";
+import { type GitPlace, runGit, runTextGit } from "./runner.ts";
 
 /** Paths of the repositories inside that are unborn and not ignored, by walking the tree: only done when git has refused. */
 export async function unbornRepositories(root: string, place: GitPlace): Promise<string[]> {
@@ -28,7 +28,7 @@ async function* repositoriesBelow(root: string, folder: string): AsyncGenerator<
 async function isUnborn(root: string, path: string, { home, system }: GitPlace): Promise<boolean> {
   const inside = join(root, pathBytes(path).toString());
   try {
-    return (await runGit({ root: inside, home, system }, headCommand)) === null && dirname(inside) !== inside;
+    return (await runTextGit({ root: inside, home, system }, openCommand)).head === null;
   } catch {
     return false;
   }

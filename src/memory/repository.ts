@@ -11,9 +11,10 @@ import { lstatOrNull, openFolder, unreadableFile } from "./folder.ts";
 import { hashCommand } from "./git-commands.ts";
 import { jailedFiles, openRegular, readBounded } from "./jail.ts";
 import { splitPersona, tooLarge } from "./persona.ts";
-import { probeHead, probeTerms, type Terms, type Where } from "./probe.ts";
+import { openWorkTree, probe, type Terms, type Where } from "./probe.ts";
+import type { Listing } from "./listing.ts";
 import { type GitInput, type GitPlace, runGit } from "./runner.ts";
-import { type Manifest, Scanner } from "./scan.ts";
+import { Scanner } from "./scan.ts";
 import { sharedLook } from "./shared-look.ts";
 import { defaultStateFolder, openStateFolder, removeLeftovers, type StateFolder } from "./state-folder.ts";
 
@@ -60,7 +61,7 @@ class GitRepository {
   async persona(): Promise<Persona> {
     const opened = await this.#open();
     if (!("root" in opened)) return opened;
-    await probeTerms(opened.place); // I6: ready is what git opens as a working tree.
+    await openWorkTree(opened.place); // I6: ready is what git opens as a working tree.
     const bytes = await readPersona(opened.root);
     if (bytes === null) return { state: "ready", body: "" };
     const { body, warnings } = splitPersona(bytes);
@@ -76,10 +77,10 @@ class GitRepository {
   }
 
   /** All commands at once, under the terms of the last look; only a change of the terms asks for a second scan. */
-  async #see(opened: Opened): Promise<[Where, Manifest]> {
+  async #see(opened: Opened): Promise<[Where, Listing]> {
     const assumed = opened.terms;
     const scanned = assumed === undefined ? null : opened.scanner.scan(assumed).then((manifest) => ({ manifest }), (error: unknown) => ({ error }));
-    const [terms, where] = await settled(Promise.all([probeTerms(opened.place), probeHead(opened.place)]), scanned);
+    const { terms, where } = await settled(probe(opened.place, assumed), scanned);
     const first = await scanned;
     opened.terms = terms;
     if (first === null || assumed === undefined || !sameTerms(terms, assumed)) return [where, await opened.scanner.scan(terms)];
@@ -104,8 +105,8 @@ class GitRepository {
   }
 
   async #hash(opened: Opened, path: string, input: GitInput): Promise<string> {
-    const terms = await probeTerms(opened.place);
-    return opened.scanner.withOwnPlace(terms, (place) => runGit(place, hashCommand(terms.settings, path), input));
+    const { terms } = await probe(opened.place, opened.terms);
+    return opened.scanner.withOwnPlace(terms, (place) => runGit(place, hashCommand(terms.settings.values, path), input));
   }
 
   /** For calls that need a repository. @throws {HeadfastError} `memory_unreadable` where there is none */
@@ -140,7 +141,7 @@ async function settled<T>(wanted: Promise<T>, other: Promise<unknown> | null): P
 }
 
 function sameTerms(a: Terms, b: Terms): boolean {
-  const text = a.objectFormat === b.objectFormat && a.settings.join("\0") === b.settings.join("\0");
+  const text = a.objectFormat === b.objectFormat && a.settings.values.join("\0") === b.settings.values.join("\0");
   return text && a.exclude.equals(b.exclude) && a.attributes.equals(b.attributes);
 }
 

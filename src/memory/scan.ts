@@ -10,28 +10,21 @@ import { stat, writeFile } from "node:fs/promises";
 import { devNull } from "node:os";
 import { join } from "node:path";
 import { HeadfastError } from "../domain/errors.ts";
-import { limits } from "../domain/limits.ts";
-import { manifestId, sortedManifest } from "../domain/manifest.ts";
 import { pathBytes } from "../domain/memory-path.ts";
 import type { System } from "../domain/ports.ts";
-import type { ManifestEntry } from "../domain/records.ts";
 import { codeOf } from "./folder.ts";
 import { addCommand, forgetCommand, listCommand } from "./git-commands.ts";
-import { isTemporary } from "./jail.ts";
+import { digestOf, type Listing, listingOf } from "./listing.ts";
 import { excludePatterns, unbornRepositories } from "./nested.ts";
 import type { Terms } from "./probe.ts";
 import { type GitPlace, runGit } from "./runner.ts";
 import { borrowIndex, keepIndex, keptIndex, type LookFolder, openLookFolder, ownGitDir, removeLookFolder, type StateFolder } from "./state-folder.ts";
 
-export interface Manifest {
-  id: string;
-  entries: readonly ManifestEntry[];
-}
-
-/** What the kept index held when it was listed last: an index that git did not write again holds the same. */
-interface Listed extends Manifest {
+/** What the kept index held when it was listed last. An index that git did not write again holds the same. */
+interface Kept extends Listing {
   kind: string;
-  stamp: string;
+  /** `null` where the index does not say all: repositories inside are not in it. */
+  stamp: string | null;
 }
 
 interface Attempt {
@@ -46,7 +39,7 @@ export class Scanner {
   readonly #state: StateFolder;
   readonly #root: string;
   readonly #system: System;
-  #listed: Listed | undefined;
+  #kept: Kept | undefined;
 
   constructor(state: StateFolder, root: string, system: System) {
     this.#state = state;
@@ -55,7 +48,7 @@ export class Scanner {
   }
 
   /** @throws {HeadfastError} `memory_unreadable` */
-  async scan(terms: Terms): Promise<Manifest> {
+  async scan(terms: Terms): Promise<Listing> {
     const kind = kindOf(terms);
     const kept = await keptIndex(this.#state, kind);
     if (kept !== null) {
@@ -66,7 +59,7 @@ export class Scanner {
   }
 
   /** With an empty index; a repository inside that has no commit yet, which git refuses to add, is set aside. */
-  async #afresh(terms: Terms, kind: string): Promise<Manifest> {
+  async #afresh(terms: Terms, kind: string): Promise<Listing> {
     try {
       return must(await this.#attempt(terms, kind, null, []));
     } catch (error) {
@@ -86,16 +79,15 @@ export class Scanner {
   }
 
   /** `null`: the kept index was filled under other rules than the tree has now. */
-  #attempt(terms: Terms, kind: string, kept: string | null, unborn: readonly string[]): Promise<Manifest | null> {
+  #attempt(terms: Terms, kind: string, kept: string | null, unborn: readonly string[]): Promise<Listing | null> {
     return this.#inLookFolder(terms, kind, unborn, async (attempt) => {
       const warm = kept !== null && (await borrowIndex(this.#state, kept, attempt.look));
       await this.#add(attempt);
       const stamp = await stampOf(attempt.look.index);
-      if (warm && stamp === this.#listed?.stamp && kind === this.#listed.kind) return this.#listed;
-      const entries = await this.#list(attempt);
-      const name = `index-${kind}-${rulesOf(entries)}`;
-      if (warm && name !== kept) return null;
-      return this.#keep(attempt, name, entries);
+      if (warm && stamp === this.#kept?.stamp && kind === this.#kept.kind) return this.#kept;
+      const listing = await this.#list(attempt);
+      const name = `index-${kind}-${listing.rules}`;
+      return warm && name !== kept ? null : this.#keep(attempt, name, listing);
     });
   }
 
@@ -111,43 +103,33 @@ export class Scanner {
   }
 
   async #add({ look, place, terms, unborn }: Attempt): Promise<void> {
-    if (unborn.length === 0) return runGit(place, addCommand(terms.settings, devNull));
+    if (unborn.length === 0) return runGit(place, addCommand(terms.settings.values, devNull));
     const file = join(look.path, "exclude");
     await writeFile(file, excludePatterns(unborn));
-    return runGit(place, addCommand(terms.settings, file));
+    return runGit(place, addCommand(terms.settings.values, file));
   }
 
-  async #list({ place, terms, unborn }: Attempt): Promise<ManifestEntry[]> {
-    const entries = await runGit(place, listCommand);
-    if (entries.length > limits.manifestPathsMax) throw tooMany(entries.length);
-    const blob = "0".repeat(terms.objectFormat === "sha256" ? 64 : 40);
-    return [...entries, ...unborn.map((path) => ({ path, mode: "160000", blob }))];
+  /** Read only where git's list is another than the last time: git may write an index anew that holds the same. */
+  async #list({ place, terms, unborn }: Attempt): Promise<Listing> {
+    const output = await runGit(place, listCommand);
+    const digest = digestOf(output, unborn);
+    return digest === this.#kept?.digest ? this.#kept : listingOf(output, digest, unborn, terms.objectFormat);
   }
 
-  async #keep(attempt: Attempt, name: string, entries: readonly ManifestEntry[]): Promise<Manifest> {
-    const inside = entries.filter((entry) => entry.mode === "160000" && !attempt.unborn.includes(entry.path));
-    if (inside.length > 0) await runGit(attempt.place, forgetCommand, Buffer.concat(inside.map(({ path }) => Buffer.concat([pathBytes(path), Buffer.of(0)]))));
-    const stamp = await stampOf(attempt.look.index);
-    await keepIndex(this.#state, name, attempt.look);
-    const sorted = sortedManifest(entries.filter((entry) => !isTemporary(entry.path)));
-    const manifest = { id: manifestId(sorted), entries: sorted };
-    // The index says nothing of repositories inside: with one of them, each look lists anew.
-    this.#listed = inside.length + attempt.unborn.length === 0 ? { ...manifest, kind: attempt.kind, stamp } : undefined;
-    return manifest;
+  async #keep({ place, look, kind, unborn }: Attempt, name: string, listing: Listing): Promise<Listing> {
+    const { inside } = listing;
+    if (inside.length > 0) await runGit(place, forgetCommand, Buffer.concat(inside.flatMap((path) => [pathBytes(path), Buffer.of(0)])));
+    const stamp = inside.length + unborn.length === 0 ? await stampOf(look.index) : null;
+    await keepIndex(this.#state, name, look);
+    this.#kept = { ...listing, kind, stamp };
+    return this.#kept;
   }
 }
 
 /** What blob ids depend on besides the tree. */
 function kindOf(terms: Terms): string {
   const hash = createHash("sha256");
-  for (const part of [terms.objectFormat, ...terms.settings, terms.exclude, terms.attributes]) hash.update(part).update("\0");
-  return hash.digest("hex").slice(0, 16);
-}
-
-/** The tree's own rules: a change of them changes what a fresh index would hold, while a kept one would stay as it is. */
-function rulesOf(entries: readonly ManifestEntry[]): string {
-  const hash = createHash("sha256");
-  for (const { path, blob } of entries) if (/(?:^|\/)\.git(?:attributes|ignore)$/u.test(path)) hash.update(`${path}\0${blob}\0`);
+  for (const part of [terms.objectFormat, ...terms.settings.values, terms.exclude, terms.attributes]) hash.update(part).update("\0");
   return hash.digest("hex").slice(0, 16);
 }
 
@@ -162,11 +144,7 @@ async function stampOf(index: string): Promise<string> {
   }
 }
 
-function must(manifest: Manifest | null): Manifest {
+function must(manifest: Listing | null): Listing {
   if (manifest === null) throw new HeadfastError("unexpected", "a fresh index was taken for a kept one");
   return manifest;
-}
-
-function tooMany(count: number): HeadfastError {
-  return new HeadfastError("memory_unreadable", `the Memory Repository holds ${count} files, the limit is ${limits.manifestPathsMax}`, { data: { command: "git ls-files", exitCode: 0 } });
 }

@@ -1,0 +1,71 @@
+/**
+ * What an unchanged look costs, side by side with `git status` in one run: `tsx bench/memory-look.ts [files] [rounds]`.
+ * The bar: at 20,000 files at most 1.5 times `git status`.
+ */
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gitRepository } from "../src/memory/repository.ts";
+import { realSystem } from "../src/system.ts";
+
+const [files = 20_000, rounds = 15] = process.argv.slice(2).map(Number);
+const env = { PATH: process.env["PATH"], HOME: "/nonexistent", GIT_CONFIG_NOSYSTEM: "1", GIT_OPTIONAL_LOCKS: "1" };
+const who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"];
+
+function fill(path: string): void {
+  for (let index = 0; index < files; index += 1) {
+    const folder = join(path, `folder-${index % 100}`);
+    if (index < 100) mkdirSync(folder);
+    writeFileSync(join(folder, `note-${index}.md`), `note ${index}\n`);
+  }
+}
+
+async function timed(run: () => unknown): Promise<number> {
+  const start = performance.now();
+  await run();
+  return performance.now() - start;
+}
+
+function median(values: number[]): number {
+  return values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}
+
+const root = mkdtempSync(join(tmpdir(), "headfast-bench-"));
+try {
+  const path = join(root, "repository");
+  mkdirSync(path);
+  const git = (...args: string[]): void => void execFileSync("git", args, { cwd: path, env, stdio: "ignore" });
+  fill(path);
+  git("init", "-q");
+  git("add", "-A");
+  git(...who, "commit", "-q", "-m", "first");
+  const repository = gitRepository({ path, stateFolder: join(root, "state"), system: realSystem });
+  const first = await timed(() => repository.look());
+  const times = { status: [] as number[], look: [] as number[], changed: [] as number[] };
+  // Git reads what was written in the second of its index once more: both are measured after it.
+  await realSystem.sleep(1_100);
+  await repository.look();
+  git("status");
+  for (let round = 0; round < rounds; round += 1) {
+    times.status.push(await timed(() => git("status", "--porcelain=v2", "--branch", "-z")));
+    times.look.push(await timed(() => repository.look()));
+  }
+  for (let round = 0; round < rounds; round += 1) {
+    writeFileSync(join(path, "folder-1/note-1.md"), `round ${round}\n`);
+    times.changed.push(await timed(() => repository.look()));
+  }
+  const [status, look, changed] = [median(times.status), median(times.look), median(times.changed)];
+  const line = {
+    files,
+    rounds,
+    gitStatusMs: status,
+    unchangedLookMs: look,
+    ratio: look / status,
+    oneFileChangedMs: changed,
+    firstLookMs: first,
+  };
+  console.log(JSON.stringify(line, (_key, value) => (typeof value === "number" ? Math.round(value * 100) / 100 : value)));
+} finally {
+  rmSync(root, { recursive: true, force: true });
+}

@@ -167,6 +167,8 @@ export const limits = {
   queueEventsMax: 100,
   /** Wait before a second stay of a session in one process is offered again: the first must have returned. */
   besideMs: 250,
+  /** Lost leases that a process remembers, so that their stalls charge nobody. */
+  ownStallsMax: 10_000,
   /** How often the leases of a process are held against the clock. */
   leaseCheckMs: 500,
   /** How long a worker waits on SIGTERM for what runs. */
@@ -181,6 +183,8 @@ export const limits = {
   waitPollMs: 10_000,
   /** Sessions whose last number a host remembers: saves reads. */
   sessionsRememberedMax: 50_000,
+  /** A turn open for so long is worth an operator's look, where `doctor` is told nothing else. */
+  stuckMs: 5 * 60_000,
   /** Rows of one listing. */
   listMax: 1_000,
 } as const;
@@ -193,6 +197,9 @@ assert(limits.inlineInputBytesMax < limits.inputBytesMax);
 assert(limits.lockMs + limits.stalledCheckMs <= 16_000, "takeover stays within 20 s");
 assert(limits.leaseMarginMs * 2 < limits.lockMs);
 assert(limits.leaseCheckMs * 2 <= limits.leaseMarginMs, "a lost lease is seen before its lock ends");
-assert(limits.inputBytesMax + limits.replyBytesMax + limits.toolCallsPerStepMax * limits.toolResultBytesMax < 15 * MiB, "a step fits in one document");
+assert(
+  limits.inputBytesMax + limits.replyBytesMax + limits.toolCallsPerStepMax * limits.toolResultBytesMax < 15 * MiB,
+  "a step fits in one document",
+);
 assert(limits.backoffMsMin < limits.backoffMsMax && limits.outageMsMin < limits.outageMsMax);
 assert(limits.storeMajorityMsMax < limits.storeSocketMsMax);

@@ -110,7 +110,7 @@ export class Activations implements ActivationRunner {
 
   #lease(job: Job, stay: Stay): Lease {
     const count = job.stalledCounter;
-    const excused = count > 0 && (this.#world.link.restartedLately() || this.#stays.ownStall(stay, count));
+    const excused = count > 0 && (this.#world.link.restartedLately() || this.#stays.ownStall(stay));
     return { session: stay.session, signal: stay.lease.signal, stall: { job: stay.job, count, excused }, fresh: job.attemptsStarted <= 1 };
   }
 

@@ -3,6 +3,7 @@
  * BullMQ overlaps two after an outage; and a lease that is not renewed in time is taken for lost by the clock, whatever
  * Redis says later.
  */
+import { LRUCache } from "lru-cache";
 import { HeadfastError } from "../domain/errors.ts";
 import type { SessionId } from "../domain/ids.ts";
 import { limits } from "../domain/limits.ts";
@@ -10,8 +11,9 @@ import type { System } from "../domain/ports.ts";
 
 export interface Stay {
   session: SessionId;
-  /** The activation's job. */
+  /** The activation's job, and how often it had stalled when the stay began. */
   job: string;
+  stalls: number;
   lease: AbortController;
   /** On the monotonic clock: when the lock was taken or last renewed, as asked for, not as answered. */
   renewedAt: number;
@@ -20,8 +22,8 @@ export interface Stay {
 export class Stays {
   readonly #system: System;
   readonly #bySession = new Map<SessionId, Stay>();
-  /** Stalls that are nobody's crash, for the holder went on living here: session → job and count. */
-  readonly #own = new Map<SessionId, { job: string; count: number }>();
+  /** Stalls that are nobody's crash, for their holder went on living here: by session the job, and up to which count. */
+  readonly #own = new LRUCache<SessionId, { job: string; count: number }>({ max: limits.ownStallsMax });
   readonly #stop = new AbortController();
   #watching: Promise<void> | undefined;
 
@@ -37,11 +39,11 @@ export class Stays {
   begin(session: SessionId, job: string, stalls: number): Stay | undefined {
     const before = this.#bySession.get(session);
     if (before !== undefined) {
-      lose(before, "another stay of this session began");
+      this.#lose(before, "another stay of this session began");
       this.#own.set(session, { job, count: stalls });
       return undefined;
     }
-    const stay = { session, job, lease: new AbortController(), renewedAt: this.#system.monotonic() };
+    const stay = { session, job, stalls, lease: new AbortController(), renewedAt: this.#system.monotonic() };
     this.#bySession.set(session, stay);
     this.#watching ??= this.#watch();
     return stay;
@@ -53,10 +55,10 @@ export class Stays {
     if (over) this.#own.delete(stay.session);
   }
 
-  /** True where the stalls counted so far are those of holders that went on living in this process. */
-  ownStall(stay: Stay, stalls: number): boolean {
+  /** True where the last stall is that of a holder that went on living in this process: nothing crashed (rule 13). */
+  ownStall(stay: Stay): boolean {
     const own = this.#own.get(stay.session);
-    return own !== undefined && own.job === stay.job && own.count >= stalls;
+    return own !== undefined && own.job === stay.job && own.count >= stay.stalls;
   }
 
   /** Renewals that were asked for at `askedAt`; `lost` are the jobs whose lock is another's, or gone. */
@@ -64,7 +66,7 @@ export class Stays {
     const gone = new Set(lost);
     const asked = new Set(jobs);
     for (const stay of this.#bySession.values()) {
-      if (gone.has(stay.job)) lose(stay, "its lock in Redis is lost");
+      if (gone.has(stay.job)) this.#lose(stay, "its lock in Redis is lost");
       else if (asked.has(stay.job)) stay.renewedAt = askedAt;
     }
   }
@@ -84,12 +86,15 @@ export class Stays {
     while (this.#bySession.size > 0 && !this.#stop.signal.aborted) {
       await this.#system.sleep(limits.leaseCheckMs, this.#stop.signal);
       const oldest = this.#system.monotonic() - limits.lockMs + limits.leaseMarginMs;
-      for (const stay of this.#bySession.values()) if (stay.renewedAt < oldest) lose(stay, "it was not renewed in time");
+      for (const stay of this.#bySession.values()) if (stay.renewedAt < oldest) this.#lose(stay, "it was not renewed in time");
     }
     this.#watching = undefined;
   }
-}
 
-function lose(stay: Stay, why: string): void {
-  if (!stay.lease.signal.aborted) stay.lease.abort(new HeadfastError("lease_lost", `the lease of this session is lost: ${why}`));
+  /** What a lost lease leads to, a stall, is not the session's fault: this process goes on. */
+  #lose(stay: Stay, why: string): void {
+    if (stay.lease.signal.aborted) return;
+    this.#own.set(stay.session, { job: stay.job, count: stay.stalls + 1 });
+    stay.lease.abort(new HeadfastError("lease_lost", `the lease of this session is lost: ${why}`));
+  }
 }

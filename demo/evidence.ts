@@ -1,11 +1,17 @@
 /** What claims are checked with: questions to MongoDB and Redis themselves, through their own drivers, kept as text. */
 import type { Redis } from "ioredis";
-import type { Db, Document, Filter, Sort } from "mongodb";
+import type { Collection, Db, Filter, Sort } from "mongodb";
 
 /** A question as one would type it into mongosh or redis-cli, and its answer. */
 export interface Asked<T> {
   query: string;
   result: T;
+}
+
+/** Any document of Headfast: its `_id` is text. */
+interface Stored {
+  _id: string;
+  [field: string]: unknown;
 }
 
 export class Evidence {
@@ -17,19 +23,29 @@ export class Evidence {
     this.#redis = redis;
   }
 
-  async find<T extends object>(collection: string, filter: Filter<Document>, fields: readonly string[], sort: Sort = { seq: 1 }): Promise<Asked<T[]>> {
+  async find<T extends object>(
+    collection: string,
+    filter: Filter<Stored>,
+    fields: readonly string[],
+    sort: Sort = { seq: 1 },
+  ): Promise<Asked<T[]>> {
     const projection = Object.fromEntries(fields.map((field) => [field, 1]));
-    const result = await this.#db.collection(collection).find(filter, { projection, sort }).toArray();
-    return { query: `db.${collection}.find(${text(filter)}, ${text(projection)}).sort(${text(sort)})`, result: result as unknown as T[] };
+    const result = await this.#of(collection).find(filter, { projection, sort }).toArray();
+    const sorted = Object.keys(sort).length === 0 ? "" : `.sort(${text(sort)})`;
+    return { query: `db.${collection}.find(${text(filter)}, ${text(projection)})${sorted}`, result: result as unknown as T[] };
   }
 
-  async count(collection: string, filter: Filter<Document>): Promise<Asked<number>> {
-    return { query: `db.${collection}.countDocuments(${text(filter)})`, result: await this.#db.collection(collection).countDocuments(filter) };
+  async count(collection: string, filter: Filter<Stored>): Promise<Asked<number>> {
+    return { query: `db.${collection}.countDocuments(${text(filter)})`, result: await this.#of(collection).countDocuments(filter) };
   }
 
-  async distinct(collection: string, field: string, filter: Filter<Document>): Promise<Asked<string[]>> {
-    const result = await this.#db.collection(collection).distinct(field, filter);
+  async distinct(collection: string, field: string, filter: Filter<Stored>): Promise<Asked<string[]>> {
+    const result = await this.#of(collection).distinct(field, filter);
     return { query: `db.${collection}.distinct(${text(field)}, ${text(filter)})`, result: result.map(String) };
+  }
+
+  #of(collection: string): Collection<Stored> {
+    return this.#db.collection<Stored>(collection);
   }
 
   /** The keys of a pattern. The command is KEYS as text; it is asked in steps, so that no server stands still for it. */
@@ -42,10 +58,6 @@ export class Evidence {
       cursor = next;
     } while (cursor !== "0");
     return { query: `KEYS ${pattern}`, result: [...found].sort() };
-  }
-
-  async length(key: string): Promise<Asked<number>> {
-    return { query: `LLEN ${key}`, result: await this.#redis.llen(key) };
   }
 }
 

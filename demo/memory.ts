@@ -72,7 +72,9 @@ async function cloneOf(source: string, folder: string): Promise<string> {
   try {
     await git(dirname(folder), "clone", "--quiet", "--no-hardlinks", "--", source, folder);
   } catch (error) {
-    throw new Error(`--memory ${source}: git cannot clone it: ${error instanceof Error ? error.message.split("\n").slice(1).join(" ").trim() : error}`);
+    throw new Error(
+      `--memory ${source}: git cannot clone it: ${error instanceof Error ? error.message.split("\n").slice(1).join(" ").trim() : error}`,
+    );
   }
   if (existsSync(join(folder, "PERSONA.md"))) return `a clone of ${source}`;
   writeFileSync(join(folder, "PERSONA.md"), persona);
@@ -86,7 +88,13 @@ export function addLine(memory: string, path: string, line: string): void {
 
 /** Without what the user's own configuration would add: hooks, signatures, downloads of large files. */
 async function git(cwd: string, ...args: string[]): Promise<void> {
-  const settings = ["user.name=Headfast demo", "user.email=demo@localhost", "commit.gpgSign=false", "core.hooksPath=/dev/null", "init.defaultBranch=main"];
+  const settings = [
+    "user.name=Headfast demo",
+    "user.email=demo@localhost",
+    "commit.gpgSign=false",
+    "core.hooksPath=/dev/null",
+    "init.defaultBranch=main",
+  ];
   const env = { ...process.env, GIT_TERMINAL_PROMPT: "0", GIT_LFS_SKIP_SMUDGE: "1" };
   await exec("git", [...settings.flatMap((setting) => ["-c", setting]), ...args], { cwd, env });
 }

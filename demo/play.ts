@@ -55,7 +55,9 @@ async function playAll(stage: Stage, options: Options, say: Say, began: number):
   await act("a", "Sessions and turns over two worker processes", () => sessionsAndTurns(stage));
   await act("b", "PERSONA.md is edited mid-session", () => personaEdited(stage));
   await act("c", "People and the bot edit notes", () => notesEdited(stage));
-  say(`\n${pc.dim("(d), (e) and (g) play at the same time: a takeover takes up to 16 s, by design (a lock of 12 s, looked at every 4 s).")}`);
+  say(
+    `\n${pc.dim("(d), (e) and (g) play at the same time: a takeover takes up to 16 s, by design (a lock of 12 s, looked at every 4 s).")}`,
+  );
   await together([
     act("d", "A worker is killed with SIGKILL in mid-turn", () => workerKilled(stage)),
     act("e", "A turn fails for good, and is replayed", () => deadLetterReplayed(stage)),

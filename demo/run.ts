@@ -20,8 +20,8 @@ async function main(options: Options): Promise<number> {
   const say = (line: string): void => void (options.json ? process.stderr : process.stdout).write(`${line}\n`);
   say("Headfast, end to end: real Redis and MongoDB, two worker processes, seven acts.");
   const asked = askedToEnd();
-  const { play } = await import("./play.ts");
   try {
+    const { play } = await import("./play.ts");
     return await play(options, say, asked);
   } catch (error) {
     console.error(`\nThe demo could not be played: ${error instanceof Error ? error.message : String(error)}`);

@@ -39,7 +39,9 @@ export interface Stage {
 export async function openStage(options: Options, say: (line: string) => void): Promise<Stage> {
   const undo: (() => Promise<unknown>)[] = [];
   const close = async (): Promise<void> => {
-    for (const step of undo.splice(0).reverse()) await step();
+    // Each step is taken, whatever became of the one before: a server may be gone.
+    for (const step of undo.splice(0).reverse())
+      await step().catch((error: unknown) => say(`  while closing: ${error instanceof Error ? error.message : error}`));
   };
   try {
     return { ...(await openParts(options, say, undo)), close };
@@ -67,13 +69,26 @@ async function openParts(options: Options, say: (line: string) => void, undo: ((
   await Promise.all(["one", "two"].map((name) => workers.start(name)));
   say(`  workers one and two take work: ${concurrency} sessions at a time each`);
   const signals = new Signals(records);
-  return { namespace, memory, records, services, host, signals, workers, evidence: new Evidence(db, redis), emptyRedis: () => emptyRedis(redis, services, namespace) };
+  return {
+    namespace,
+    memory,
+    records,
+    services,
+    host,
+    signals,
+    workers,
+    evidence: new Evidence(db, redis),
+    emptyRedis: () => emptyRedis(redis, services, namespace),
+  };
 }
 
 /** Removed with the demo: by a shell that outlives it for a moment, should the demo be killed outright. */
 async function temporaryFolder(undo: (() => Promise<unknown>)[]): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "headfast-demo-"));
-  const heir = spawn("sh", ["-c", 'cat >/dev/null; sleep 2; rm -rf -- "$1"', "sh", folder], { stdio: ["pipe", "ignore", "ignore"], detached: true });
+  const heir = spawn("sh", ["-c", 'cat >/dev/null; sleep 2; rm -rf -- "$1"', "sh", folder], {
+    stdio: ["pipe", "ignore", "ignore"],
+    detached: true,
+  });
   heir.unref();
   undo.push(async () => {
     heir.kill("SIGKILL");
@@ -86,7 +101,7 @@ async function openClients(services: Services, namespace: string, undo: (() => P
   const redis = new Redis(services.redis.url, { lazyConnect: true });
   await redis.connect();
   undo.push(async () => redis.disconnect());
-  const client = await new MongoClient(services.mongo.url).connect();
+  const client = await new MongoClient(services.mongo.url, { serverSelectionTimeoutMS: 5_000 }).connect();
   undo.push(() => client.close());
   const db = client.db(namespace);
   // Servers that were found go on without a trace of the demo.
@@ -95,10 +110,19 @@ async function openClients(services: Services, namespace: string, undo: (() => P
   return [redis, db];
 }
 
-async function emptyRedis(redis: Redis, services: Services, namespace: string): Promise<{ command: string; removed: number; left: number }> {
+async function emptyRedis(
+  redis: Redis,
+  services: Services,
+  namespace: string,
+): Promise<{ command: string; removed: number; left: number }> {
   // A container of this repository's compose file may hold more than the demo's keys: it counts as found.
   const ours = services.redis.started && services.redis.origin !== "docker compose";
-  if (!ours) return { command: `DEL of every key of ${namespace} (a server that was found is not emptied)`, removed: await removeKeys(redis, namespace), left: 0 };
+  if (!ours)
+    return {
+      command: `DEL of every key of ${namespace} (a server that was found is not emptied)`,
+      removed: await removeKeys(redis, namespace),
+      left: 0,
+    };
   const removed = await redis.dbsize();
   const answers = await redis.multi().flushall().dbsize().exec();
   return { command: "FLUSHALL", removed, left: Number(answers?.[1]?.[1]) };

@@ -32,7 +32,10 @@ export function naiveBody(sent: SentBody & { naive: NaiveView }): string {
   const body = JSON.parse(sent.body) as Body;
   const text = `${sent.naive.persona}\n\nFiles in your memory:\n${sent.naive.listing}`;
   const mark = body.system.at(-1)?.cache_control;
-  body.system = [...body.system.slice(0, rolePrompts).map(({ cache_control: _, ...block }) => block), { type: "text", text, ...(mark && { cache_control: mark }) }];
+  body.system = [
+    ...body.system.slice(0, rolePrompts).map(({ cache_control: _, ...block }) => block),
+    { type: "text", text, ...(mark && { cache_control: mark }) },
+  ];
   for (const message of body.messages) message.content = message.content.filter(({ text: said }) => !said?.startsWith("<headfast:notice>"));
   return JSON.stringify(body);
 }
@@ -63,7 +66,10 @@ export function departures(bodies: readonly string[]): Departure[] {
 
 function excerpt(text: string, byte: number): string {
   const bytes = Buffer.from(text);
-  return bytes.subarray(Math.max(0, byte - 24), byte + 24).toString("utf8").replaceAll("\uFFFD", "");
+  return bytes
+    .subarray(Math.max(0, byte - 24), byte + 24)
+    .toString("utf8")
+    .replaceAll("\uFFFD", "");
 }
 
 export interface Bill extends BillingTotals {
@@ -74,7 +80,11 @@ export interface Bill extends BillingTotals {
 }
 
 /** What a provider would charge. `answers`: the tokens' text of each call's answer. */
-export async function billOf(bodies: readonly { turnId: string; body: string }[], model: string, answer: (i: number) => string): Promise<Bill> {
+export async function billOf(
+  bodies: readonly { turnId: string; body: string }[],
+  model: string,
+  answer: (i: number) => string,
+): Promise<Bill> {
   let now = 0;
   const simulator = billingSimulator({ model, system: { monotonic: () => now } });
   for (const [i, { turnId, body }] of bodies.entries()) {
@@ -91,7 +101,10 @@ const rawBodies = "the raw bodies that the model got, each against the one befor
 export function onlyAppends(claim: string, bodies: readonly string[]): Claim {
   const found = departures(bodies);
   const [first] = found;
-  const shown = first === undefined ? `${bodies.length} requests, each begins with the whole of the one before` : `request ${first.request} departs at byte ${first.byte}`;
+  const shown =
+    first === undefined
+      ? `${bodies.length} requests, each begins with the whole of the one before`
+      : `request ${first.request} departs at byte ${first.byte}`;
   return { claim, ok: bodies.length > 1 && found.length === 0, query: rawBodies, shown };
 }
 
@@ -99,14 +112,21 @@ export function onlyAppends(claim: string, bodies: readonly string[]): Claim {
 export function departsInPrefix(claim: string, bodies: readonly string[]): Claim {
   const found = departures(bodies);
   const [first] = found;
-  const where = ({ request, byte, before, after }: Departure): string => `request ${request}, byte ${byte}:\n  before ${JSON.stringify(before)}\n  now    ${JSON.stringify(after)}`;
-  const shown = first === undefined ? "it never departs" : `${where(first)}\n${found.length} of ${bodies.length} requests depart from the one before`;
+  const where = ({ request, byte, before, after }: Departure): string =>
+    `first in request ${request}, at byte ${byte}:\n  before ${JSON.stringify(before)}\n  now    ${JSON.stringify(after)}`;
+  const all = `${found.length} of ${bodies.length} requests depart from the one before: ${found.map(({ request, byte }) => `${request} at ${byte}`).join(", ")}`;
+  const shown = first === undefined ? "it never departs" : `${where(first)}\n${all}`;
   return { claim, ok: first?.inPrefix === true, query: rawBodies.replace("got", "would have got"), shown };
 }
 
 /** Headfast reads more from the cache, sends less fresh, and pays less; both got past the provider's minimum. */
 export function cheaper(claim: string, model: string, headfast: Bill, naive: Bill): Claim {
-  const ok = headfast.calls > 0 && naive.cached > 0 && headfast.cached > naive.cached && headfast.fresh < naive.fresh && headfast.costUsd < naive.costUsd;
+  const ok =
+    headfast.calls > 0 &&
+    naive.cached > 0 &&
+    headfast.cached > naive.cached &&
+    headfast.fresh < naive.fresh &&
+    headfast.costUsd < naive.costUsd;
   const line = (name: string, bill: Bill): string =>
     `${name.padEnd(9)} ${String(bill.cached).padStart(7)} cached, ${String(bill.fresh).padStart(7)} fresh tokens, $${bill.costUsd.toFixed(4)} (without a cache $${bill.uncachedCostUsd.toFixed(4)})`;
   const query = `the Anthropic cache rules and the prices of ${model} in src/models/prices.json; ${pauseMs / 1000} s between turns (virtual), tokens estimated`;

@@ -27,6 +27,7 @@ export interface WorkerConfig {
 }
 
 const listedMax = 200;
+const drainMs = 2_000;
 
 /** `ada` has a Memory Repository; `ben` has none and a provider with bad days. */
 function botsOf(config: WorkerConfig): Bot[] {
@@ -56,8 +57,8 @@ function naiveView(memory: string): NaiveView {
   const names = readdirSync(memory, { recursive: true, encoding: "utf8" });
   const files = names.filter((name) => !/^\.git(\/|$)/.test(name)).sort();
   const lines = files.slice(0, listedMax).flatMap((name) => {
-    const { mtime, size } = statSync(join(memory, name), { throwIfNoEntry: false }) ?? {};
-    return mtime === undefined ? [] : [`${mtime.toISOString()} ${size} ${name}`];
+    const found = statSync(join(memory, name), { throwIfNoEntry: false });
+    return found?.isFile() ? [`${found.mtime.toISOString()} ${found.size} ${name}`] : [];
   });
   return { persona: readFileSync(join(memory, "PERSONA.md"), "utf8"), listing: lines.join("\n") };
 }
@@ -65,10 +66,11 @@ function naiveView(memory: string): NaiveView {
 process.on("disconnect", () => process.exit(1)); // the demo is gone, however that came
 const config = JSON.parse(process.argv[2] ?? "") as WorkerConfig;
 const { redis, mongo, namespace, concurrency } = config;
-const worker = await startWorker({ redis, mongo, namespace, concurrency, bots: botsOf(config) });
+const starting = startWorker({ redis, mongo, namespace, concurrency, bots: botsOf(config) });
 process.on("message", async (message) => {
   if (message !== "stop") return;
-  await worker.close(2_000);
+  await (await starting).close(drainMs);
   process.exit(0);
 });
+await starting;
 process.send?.("ready");

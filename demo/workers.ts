@@ -40,7 +40,8 @@ export class Workers {
     this.#names.set(child.pid ?? 0, name);
     child.once("close", (code, signal) => {
       this.#running.delete(name);
-      if (!this.#expected.has(child)) this.#crash(new Error(`worker ${name} ended with ${signal ?? code}, and nobody had asked it to:\n${tail.trim()}`));
+      if (!this.#expected.has(child))
+        this.#crash(new Error(`worker ${name} ended with ${signal ?? code}, and nobody had asked it to:\n${tail.trim()}`));
     });
     await Promise.race([once(child, "message"), this.crashed]);
   }

@@ -1,6 +1,6 @@
 /** The end: what must hold over all that was played. */
 import { readBodies } from "../bodies.ts";
-import { type Claim, noKeys, onePrefixEach, oneOutcomeEach, type TurnRow } from "../claims.ts";
+import { type Claim, noKeys, oneOutcomeEach, onePrefixEach, type TurnRow } from "../claims.ts";
 import { until } from "../signals.ts";
 import type { Stage } from "../stage.ts";
 import { endings } from "./turns.ts";
@@ -19,7 +19,10 @@ export async function audit(stage: Stage): Promise<{ claims: Claim[]; counts: Co
   const turns = await evidence.find<TurnRow>("turns", {}, ["session", "number", "turn_id", "generation"], { _id: 1 });
   const log = await endings(stage, {});
   const bodies = readBodies(records);
-  const hashes = await evidence.find<{ session: string; prefix_sha256?: string }>("transcript", { kind: "step" }, ["session", "prefix_sha256"]);
+  const hashes = await evidence.find<{ session: string; prefix_sha256?: string }>("transcript", { kind: "step" }, [
+    "session",
+    "prefix_sha256",
+  ]);
   const prefixes = onePrefixEach("one prefix in each session, in the log and in what the model got", hashes, bodies);
   const sessions = Object.keys(prefixes.perSession);
   const claims = [
@@ -43,7 +46,12 @@ export async function audit(stage: Stage): Promise<{ claims: Claim[]; counts: Co
 async function unbroken(claim: string, { host }: Stage, sessions: readonly string[]): Promise<Claim> {
   const lengths = await Promise.all(sessions.map((session) => host.sessions.verify(session)));
   const entries = lengths.reduce((sum, length) => sum + length, 0);
-  return { claim, ok: entries > 0 && lengths.every((length) => length > 0), query: "headfast.sessions.verify(session), for each", shown: `${entries} entries in ${sessions.length} hash chains` };
+  return {
+    claim,
+    ok: entries > 0 && lengths.every((length) => length > 0),
+    query: "headfast.sessions.verify(session), for each",
+    shown: `${entries} entries in ${sessions.length} hash chains`,
+  };
 }
 
 /** A worker clears away behind the last outcome: it may need a moment. */

@@ -1,22 +1,39 @@
 /** Acts (a), (b) and (c): several sessions at once, a persona edited mid-session, notes edited between and in turns. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { readBodies, sha256 } from "../bodies.ts";
-import { answeredInOrder, type Claim, type LogRow, newPersonaForNewSession, noticesAre, noticesAtBottom, prefixStayed, severalWorked } from "../claims.ts";
+import { sha256 } from "../bodies.ts";
+import {
+  answeredInOrder,
+  type Claim,
+  type LogRow,
+  newPersonaForNewSession,
+  noticesAre,
+  noticesAtBottom,
+  prefixStayed,
+  severalWorked,
+} from "../claims.ts";
 import { addLine, notes, personaLines } from "../memory.ts";
 import { concurrency, type Stage } from "../stage.ts";
-import { bodiesOf, endings, say, sendAll, steps } from "./turns.ts";
+import { bodiesOf, endings, entries, say, sendAll } from "./turns.ts";
 
 /** Two workers take three sessions each at a time; six sessions are held in their first turn until all are in it. */
 export async function sessionsAndTurns(stage: Stage): Promise<Claim[]> {
   const sessions = Array.from({ length: 2 * concurrency }, (_, i) => `slack:C${i + 1}`);
   const sent = new Map(sessions.map((session) => [session, ["1", "2", "3"].map((n) => `${session}:${n}`)]));
-  const sending = sessions.map((session) =>
-    sendAll(stage, "ada", session, [[`${session}:1`, "[hold all-six] Good morning."], [`${session}:2`, "Which boats are out?"], [`${session}:3`, "And who is back on Friday?"]]),
+  const inputs = ["[hold all-six] Good morning.", "Which boats are out?", "And who is back on Friday?"];
+  const ends = await Promise.all(
+    [...sent].map(([session, turnIds]) =>
+      sendAll(
+        stage,
+        "ada",
+        session,
+        turnIds.map((turnId, i) => [turnId, inputs[i] ?? ""]),
+      ),
+    ),
   );
   for (const session of sessions) await stage.signals.held(`${session}:1`);
   stage.signals.open("all-six");
-  await Promise.all(await Promise.all(sending).then((lists) => lists.flat().map((end) => end())));
+  await Promise.all(ends.flat().map((end) => end()));
   const nameOf = (worker: string): string => stage.workers.nameOf(worker);
   const filter = { session: { $in: sessions } };
   return [
@@ -36,10 +53,20 @@ export async function personaEdited(stage: Stage): Promise<Claim[]> {
   await say(stage, "ada", old, "old-3", "And now?");
   await say(stage, "ada", fresh, "new-1", "Who are you?");
   const logged = await stage.evidence.distinct("transcript", "prefix_sha256", { session: old });
-  const snapshots = await stage.evidence.find<{ _id: string; persona_snapshot?: string }>("session_ownership", { _id: { $in: [old, fresh] } }, ["persona_snapshot"], { _id: 1 });
+  const snapshots = await stage.evidence.find<{ _id: string; persona_snapshot?: string }>(
+    "session_ownership",
+    { _id: { $in: [old, fresh] } },
+    ["persona_snapshot"],
+    { _id: 1 },
+  );
   return [
     prefixStayed("the old session's prefix is the same bytes before and after the edit", logged, bodiesOf(stage, old), { before, after }),
-    newPersonaForNewSession(`only the new session's snapshot has the new line (${JSON.stringify(personaLines.editedMidSession)})`, snapshots, { old, fresh }, personaLines.editedMidSession),
+    newPersonaForNewSession(
+      `only the new session's snapshot has the new line (${JSON.stringify(personaLines.editedMidSession)})`,
+      snapshots,
+      { old, fresh },
+      personaLines.editedMidSession,
+    ),
   ];
 }
 
@@ -57,12 +84,23 @@ export async function notesEdited(stage: Stage): Promise<Claim[]> {
   await say(stage, "ada", session, "notes-4", "Anything else?");
   await say(stage, "ada", session, "notes-5", `[write ${own}] The Heron needs a new rope.`);
   await say(stage, "ada", session, "notes-6", "Thank you.");
-  const expected = new Map([["notes-1", null], ["notes-2", plan], ["notes-3", null], ["notes-4", people], ["notes-5", null], ["notes-6", null]]);
-  const log = await steps(stage, { session });
+  const expected = new Map([
+    ["notes-1", null],
+    ["notes-2", plan],
+    ["notes-3", null],
+    ["notes-4", people],
+    ["notes-5", null],
+    ["notes-6", null],
+  ]);
+  const log = await entries(stage, { session }, "turn", "notice");
   return [
-    noticesAre("one notice for each edit of a person (2: between turns, 4: made while 3 ran), none for the bot's own write (5, 6)", log, expected),
+    noticesAre(
+      "one notice for each edit of a person (2: between turns, 4: made while 3 ran), none for the bot's own write (5, 6)",
+      log,
+      expected,
+    ),
     wroteItself("the bot did write, in turn 5", log, stage, own),
-    noticesAtBottom("a notice stands at the bottom, behind all that was sent before", readBodies(stage.records).filter((sent) => sent.session === session), ["notes-2", "notes-4"]),
+    noticesAtBottom("a notice stands at the bottom, behind all that was sent before", bodiesOf(stage, session), ["notes-2", "notes-4"]),
   ];
 }
 

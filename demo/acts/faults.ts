@@ -1,16 +1,29 @@
 /** Acts (d), (e) and (f): a worker killed, a turn that fails for good, Redis emptied. */
-import { attemptsKept, type Claim, countIs, crashIsNoAttempt, deadWithCause, finishedElsewhere, keysThere, replayedOnce, answeredInOrder, type TurnRow } from "../claims.ts";
+import {
+  answeredInOrder,
+  attemptsKept,
+  type Claim,
+  countIs,
+  deadWithCause,
+  finishedElsewhere,
+  keysThere,
+  replayedOnce,
+  type TurnRow,
+  takeoverIsNoAttempt,
+} from "../claims.ts";
 import type { Asked } from "../evidence.ts";
 import { notes } from "../memory.ts";
 import { until } from "../signals.ts";
 import type { Stage } from "../stage.ts";
-import { endings, say, sendAll, steps } from "./turns.ts";
+import { endings, entries, say, sendAll } from "./turns.ts";
 
 /** Killed in the second model call of a turn, after the first was recorded and its tool has run. */
 export async function workerKilled(stage: Stage): Promise<Claim[]> {
   const [session, turnId] = ["slack:C9:kill", "kill-1"];
   const nameOf = (worker: string): string => stage.workers.nameOf(worker);
-  const [end] = await sendAll(stage, "ada", session, [[turnId, `[write-hold ${notes}/killed.md killed] Write this down, then think about it.`]]);
+  const [end] = await sendAll(stage, "ada", session, [
+    [turnId, `[write-hold ${notes}/killed.md killed] Write this down, then think about it.`],
+  ]);
   const { worker } = await stage.signals.held(turnId);
   await stage.workers.kill(worker);
   const began = performance.now();
@@ -20,8 +33,16 @@ export async function workerKilled(stage: Stage): Promise<Claim[]> {
   await stage.workers.start("three"); // a worker is lost, another one comes
   const took = `${seconds} s after the kill`;
   return [
-    finishedElsewhere(`worker ${worker} was killed in mid-turn; the turn went on after its recorded step on the other and ended once, ${took}`, await steps(stage, { session }), worker, nameOf),
-    crashIsNoAttempt("the crash was noted and spent no attempt", await turnDocuments(stage, session, turnId)),
+    finishedElsewhere(
+      `worker ${worker} was killed in mid-turn; the turn went on after its recorded step on the other and ended once, ${took}`,
+      await entries(stage, { session }, "step", "outcome", "worker"),
+      worker,
+      nameOf,
+    ),
+    takeoverIsNoAttempt(
+      "the takeover was noted and spent no attempt",
+      await turnDocument(stage, session, turnId, "attempts_spent", "crashes", "stall_seen"),
+    ),
   ];
 }
 
@@ -31,9 +52,11 @@ export async function deadLetterReplayed(stage: Stage): Promise<Claim[]> {
   const nameOf = (worker: string): string => stage.workers.nameOf(worker);
   const filter = { session, "turn.turn_id": turnId };
   await say(stage, "ben", session, turnId, "[fail mended] This one cannot be answered for now.");
-  const dead = await steps(stage, filter);
-  const tried = await turnDocuments(stage, session, turnId);
+  const dead = await entries(stage, filter, "kind", "cause");
+  const tried = await turnDocument(stage, session, turnId, "attempts");
   const next = await say(stage, "ben", session, "dead-2", "Are you still there?");
+  // A worker notes what is listed in bulk, every two seconds.
+  await until("the letter is listed", async () => (await stage.host.deadLetters.list({ session })).length > 0);
   const listed = await stage.host.deadLetters.list({ session });
   stage.signals.open("mended");
   await Promise.all(["anna", "otto"].map((by) => stage.host.deadLetters.replay(session, turnId, { by, why: "the provider was mended" })));
@@ -41,8 +64,16 @@ export async function deadLetterReplayed(stage: Stage): Promise<Claim[]> {
   return [
     deadWithCause("a turn that fails for good becomes a dead letter, with its cause", dead, "model_failed"),
     attemptsKept("each attempt is kept", tried, 2, nameOf),
-    { claim: "the session went on, and the letter is listed with its whole input", ok: next.outcome === "done" && listed.length === 1 && listed[0]?.input.endsWith("for now.") === true, query: `headfast.deadLetters.list({"session":"${session}"})`, shown: listed.map((letter) => `${letter.turnId}: ${JSON.stringify(letter.input)}; dead-2: ${next.outcome}`).join("\n") || "no letter" },
-    replayedOnce("replayed by two operators at once after the fault was mended, it ran once more and is done", await endings(stage, filter)),
+    {
+      claim: "the session went on, and the letter is listed with its whole input",
+      ok: next.outcome === "done" && listed.length === 1 && listed[0]?.input.endsWith("for now.") === true,
+      query: `headfast.deadLetters.list({"session":"${session}"})`,
+      shown: listed.map((letter) => `${letter.turnId}: ${JSON.stringify(letter.input)}; dead-2: ${next.outcome}`).join("\n") || "no letter",
+    },
+    replayedOnce(
+      "replayed by two operators at once after the fault was mended, it ran once more and is done",
+      await endings(stage, filter),
+    ),
     countIs("no letter is left", await stage.evidence.count("turns", { letter: { $exists: true } }), 0),
   ];
 }
@@ -52,10 +83,20 @@ export async function redisEmptied(stage: Stage): Promise<Claim[]> {
   const sessions = ["web:1", "web:2", "web:3"].map((name) => `${name}:flush`);
   const sent = new Map(sessions.map((session) => [session, ["1", "2", "3"].map((n) => `${session}:${n}`)]));
   const ends = await Promise.all(
-    [...sent].map(([session, turnIds]) => sendAll(stage, "ben", session, turnIds.map((turnId) => [turnId, `[later provider-back] ${turnId}`]))),
+    [...sent].map(([session, turnIds]) =>
+      sendAll(
+        stage,
+        "ben",
+        session,
+        turnIds.map((turnId) => [turnId, `[later provider-back] ${turnId}`]),
+      ),
+    ),
   );
   const waiting = { session: { $in: sessions }, due_at: { $exists: true } };
-  await until("the provider has put off all three sessions", async () => (await stage.evidence.count("turns", waiting)).result === sessions.length);
+  await until(
+    "the provider has put off all three sessions",
+    async () => (await stage.evidence.count("turns", waiting)).result === sessions.length,
+  );
   const queues = `{${stage.namespace}:0}:turns~*`;
   const before = await stage.evidence.keys(queues);
   const { command, removed, left } = await stage.emptyRedis();
@@ -68,12 +109,21 @@ export async function redisEmptied(stage: Stage): Promise<Claim[]> {
   const log = await endings(stage, { session: { $in: sessions } });
   return [
     keysThere("nine turns wait in Redis", before),
-    { claim: "Redis was emptied", ok: removed > 0 && left === 0 && after.result.length === 0, query: `${command}; ${after.query}`, shown: `${removed} keys removed; ${after.result.length} keys of turns` },
+    {
+      claim: "Redis was emptied",
+      ok: removed > 0 && left === 0 && after.result.length === 0,
+      query: `${command}; ${after.query}`,
+      shown: `${removed} keys removed; ${after.result.length} keys of turns`,
+    },
     answeredInOrder(`all nine were answered, in order, ${seconds} s later`, sent, log, nameOf),
-    countIs("neither the provider's \"later\" nor the loss spent an attempt", await stage.evidence.count("turns", { session: { $in: sessions }, attempts_spent: { $gt: 0 } }), 0),
+    countIs(
+      'neither the provider\'s "later" nor the loss spent an attempt',
+      await stage.evidence.count("turns", { session: { $in: sessions }, attempts_spent: { $gt: 0 } }),
+      0,
+    ),
   ];
 }
 
-function turnDocuments({ evidence }: Stage, session: string, turnId: string): Promise<Asked<TurnRow[]>> {
-  return evidence.find<TurnRow>("turns", { session, turn_id: turnId, generation: 0 }, ["session", "number", "turn_id", "generation", "attempts_spent", "crashes", "attempts"], { number: 1 });
+function turnDocument({ evidence }: Stage, session: string, turnId: string, ...fields: (keyof TurnRow)[]): Promise<Asked<TurnRow[]>> {
+  return evidence.find<TurnRow>("turns", { session, turn_id: turnId, generation: 0 }, fields, {});
 }

@@ -1,8 +1,9 @@
 /** What every act does: send, wait for the end, read the log. */
+
+import type { Ended } from "../../src/index.ts";
 import { readBodies, type SentBody } from "../bodies.ts";
 import type { LogRow } from "../claims.ts";
 import type { Asked } from "../evidence.ts";
-import type { Ended } from "../../src/index.ts";
 import type { Stage } from "../stage.ts";
 
 /** Above any takeover, back-off and repair together. */
@@ -11,7 +12,12 @@ const endMsMax = 90_000;
 type End = () => Promise<Ended>;
 
 /** Sends the turns of one session one after the other; each resolves with how to wait for its end. */
-export async function sendAll({ host }: Stage, bot: string, session: string, turns: readonly (readonly [turnId: string, input: string])[]): Promise<End[]> {
+export async function sendAll(
+  { host }: Stage,
+  bot: string,
+  session: string,
+  turns: readonly (readonly [turnId: string, input: string])[],
+): Promise<End[]> {
   const ends: End[] = [];
   for (const [turnId, input] of turns) {
     await host.turns.send({ bot, session, turnId, input });
@@ -26,14 +32,14 @@ export async function say(stage: Stage, bot: string, session: string, turnId: st
   return (end as End)();
 }
 
-/** The log's entries, whole as far as claims look at them, in order. */
-export function steps({ evidence }: Stage, filter: object): Promise<Asked<LogRow[]>> {
-  return evidence.find<LogRow>("transcript", filter, ["session", "seq", "kind", "turn", "step", "outcome", "worker", "notice", "cause"]);
+/** The log's entries in order, with these fields. */
+export function entries({ evidence }: Stage, filter: object, ...fields: (keyof LogRow)[]): Promise<Asked<LogRow[]>> {
+  return evidence.find<LogRow>("transcript", filter, fields);
 }
 
 /** Only the entries with an outcome. */
-export function endings({ evidence }: Stage, filter: object): Promise<Asked<LogRow[]>> {
-  return evidence.find<LogRow>("transcript", { ...filter, outcome: { $exists: true } }, ["session", "seq", "turn", "outcome", "worker"]);
+export function endings(stage: Stage, filter: object): Promise<Asked<LogRow[]>> {
+  return entries(stage, { ...filter, outcome: { $exists: true } }, "session", "seq", "turn", "outcome", "worker");
 }
 
 export function bodiesOf({ records }: Stage, session: string): SentBody[] {

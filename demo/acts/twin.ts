@@ -36,6 +36,7 @@ const edits: Readonly<Record<number, (memory: string) => void>> = {
 };
 
 export async function naiveTwin(stage: Stage): Promise<{ claims: Claim[]; bills: Bills }> {
+  await stage.signals.opened("killed", AbortSignal.timeout(60_000)); // act (d) writes to the same repository before
   const answers: string[] = [];
   for (const [i, input] of script.entries()) {
     edits[i]?.(stage.memory);
@@ -43,11 +44,18 @@ export async function naiveTwin(stage: Stage): Promise<{ claims: Claim[]; bills:
   }
   const sent = bodiesOf(stage, twinSession).filter((body): body is SentBody & { naive: NaiveView } => body.naive !== undefined);
   const naive = sent.map((body) => ({ turnId: body.turnId, body: naiveBody(body) }));
-  const answer = (i: number): string => (sent[i]?.turnId === sent[i + 1]?.turnId ? "" : (answers[Number(sent[i]?.turnId.slice("twin-".length)) - 1] ?? ""));
+  const answer = (i: number): string =>
+    sent[i]?.turnId === sent[i + 1]?.turnId ? "" : (answers[Number(sent[i]?.turnId.slice("twin-".length)) - 1] ?? "");
   const bills = { headfast: await billOf(sent, model, answer), naive: await billOf(naive, model, answer) };
   const claims = [
-    onlyAppends("Headfast: a request only ever adds at the bottom", sent.map(({ body }) => body)),
-    departsInPrefix("the twin, which re-reads PERSONA.md and lists its files on each request, changes its own prefix", naive.map(({ body }) => body)),
+    onlyAppends(
+      "Headfast: a request only ever adds at the bottom",
+      sent.map(({ body }) => body),
+    ),
+    departsInPrefix(
+      "the twin, which re-reads PERSONA.md and lists its files on each request, changes its own prefix",
+      naive.map(({ body }) => body),
+    ),
     cheaper("both bills", model, bills.headfast, bills.naive),
   ];
   return { claims, bills };

@@ -75,10 +75,16 @@ function checkSegment(segment: string, whole: string): void {
 
 /** `.git` as any file system may take it: letter case, NTFS short names, streams and trailing dots, HFS's ignored characters. */
 function isGitFolder(segment: string): boolean {
-  const plain = segment.replace(/[\u200C-\u200F\u202A-\u202E\u206A-\u206F\uFEFF]/gu, "").replace(/:.*$/su, "").replace(/[. ]+$/u, "").toLowerCase();
+  const plain = segment
+    .replace(/[\u200C-\u200F\u202A-\u202E\u206A-\u206F\uFEFF]/gu, "")
+    .replace(/:.*$/su, "")
+    .replace(/[. ]+$/u, "")
+    .toLowerCase();
   return plain === ".git" || /^git~\d+$/u.test(plain);
 }
 
 function refused(path: string, reason: string): HeadfastError {
-  return new HeadfastError("invalid_input", `the path ${JSON.stringify(path.slice(0, 200))} is refused: ${reason}`, { data: { path: path.slice(0, 200), reason } });
+  return new HeadfastError("invalid_input", `the path ${JSON.stringify(path.slice(0, 200))} is refused: ${reason}`, {
+    data: { path: path.slice(0, 200), reason },
+  });
 }

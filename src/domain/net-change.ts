@@ -8,24 +8,10 @@
  */
 import { byPath } from "./manifest.ts";
 import { memoryPath } from "./memory-path.ts";
+import type { NetChange, PathChange } from "./notice.ts";
 import type { ManifestEntry, MemoryState, Wrote } from "./records.ts";
 
-export { renderNotice } from "./notice.ts";
-
-export type PathChange =
-  | { status: "added" | "deleted" | "modified"; path: string }
-  /** The same bytes at another path; `from` is where they were. */
-  | { status: "renamed"; path: string; from: string }
-  | { status: "mode"; path: string; modeFrom: string; modeTo: string }
-  /** A repository inside the Memory Repository has another HEAD, or came in the place of a file. */
-  | { status: "repository"; path: string };
-
-export interface NetChange {
-  /** `null`: the same branch. A name of `null`: detached. */
-  branch: { from: string | null; to: string | null } | null;
-  /** By path, by code unit. */
-  paths: PathChange[];
-}
+export { type NetChange, type PathChange, renderNotice } from "./notice.ts";
 
 /** What differs between what was told (with what the session itself wrote) and now; `null` where nothing does. */
 export function netChange(told: MemoryState, wrote: readonly Wrote[], now: MemoryState): NetChange | null {
@@ -58,7 +44,12 @@ function overlaid(told: readonly ManifestEntry[], wrote: readonly Wrote[], now: 
   return entries;
 }
 
-function layOver(entries: Map<string, ManifestEntry>, path: string, accepted: readonly (string | null)[], current: Map<string, ManifestEntry>): void {
+function layOver(
+  entries: Map<string, ManifestEntry>,
+  path: string,
+  accepted: readonly (string | null)[],
+  current: Map<string, ManifestEntry>,
+): void {
   const found = current.get(path);
   if (!accepted.includes(found?.blob ?? null)) return;
   if (found === undefined) entries.delete(path);
@@ -87,7 +78,8 @@ function changeOf(before: ManifestEntry, after: ManifestEntry): PathChange[] {
   const { path } = after;
   if (before.blob === after.blob && before.mode === after.mode) return [];
   if (isRepository(before) || isRepository(after)) return [{ status: "repository", path }];
-  if (before.blob === after.blob && isFile(before) && isFile(after)) return [{ status: "mode", path, modeFrom: before.mode, modeTo: after.mode }];
+  if (before.blob === after.blob && isFile(before) && isFile(after))
+    return [{ status: "mode", path, modeFrom: before.mode, modeTo: after.mode }];
   return [{ status: "modified", path }];
 }
 

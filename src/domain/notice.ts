@@ -5,7 +5,21 @@
  */
 import assert from "node:assert/strict";
 import { limits } from "./limits.ts";
-import type { NetChange, PathChange } from "./net-change.ts";
+
+export type PathChange =
+  | { status: "added" | "deleted" | "modified"; path: string }
+  /** The same bytes at another path; `from` is where they were. */
+  | { status: "renamed"; path: string; from: string }
+  | { status: "mode"; path: string; modeFrom: string; modeTo: string }
+  /** A repository inside the Memory Repository has another HEAD, or came in the place of a file. */
+  | { status: "repository"; path: string };
+
+export interface NetChange {
+  /** `null`: the same branch. A name of `null`: detached. */
+  branch: { from: string | null; to: string | null } | null;
+  /** By path, by code unit. */
+  paths: PathChange[];
+}
 
 const heading = "The Memory Repository changed since you last heard of it.";
 /** Room for the line that counts the rest. */

@@ -13,7 +13,12 @@ export async function openFolder(path: string): Promise<Folder> {
     if (!found.isDirectory()) return { state: "not_ready", reason: `${path} is not a folder` };
     const root = await realpath(path);
     if (await exists(join(root, ".git"))) return { state: "folder", root };
-    return { state: "not_ready", reason: (await isBare(root)) ? `${path} is a bare repository: it has no working tree` : `${path} is not the top folder of a git repository` };
+    return {
+      state: "not_ready",
+      reason: (await isBare(root))
+        ? `${path} is a bare repository: it has no working tree`
+        : `${path} is not the top folder of a git repository`,
+    };
   } catch (error) {
     if (codeOf(error) === "ENOENT") return { state: "not_ready", reason: `${path} does not exist` };
     throw unreadableFile(path, error);
@@ -43,7 +48,10 @@ export async function lstatOrNull(path: PathLike): Promise<Stats | null> {
 /** A file system's error by its code, as ours. */
 export function unreadableFile(path: string, error: unknown): HeadfastError {
   if (error instanceof HeadfastError) return error;
-  return new HeadfastError("memory_unreadable", `${path} cannot be read: ${(error as Error).message}`, { data: { path, errno: codeOf(error) }, cause: error });
+  return new HeadfastError("memory_unreadable", `${path} cannot be read: ${(error as Error).message}`, {
+    data: { path, errno: codeOf(error) },
+    cause: error,
+  });
 }
 
 export function codeOf(error: unknown): string {

@@ -39,18 +39,40 @@ export interface Head {
  * HEAD is answered with nothing, or, where a branch is called HEAD, with that one.
  */
 export const openCommand: TextCommand<Opened> = {
-  args: ["rev-parse", "--is-bare-repository", "--show-object-format", "--path-format=absolute", "--git-common-dir", "--revs-only", "HEAD", "--symbolic-full-name", "HEAD"],
+  args: [
+    "rev-parse",
+    "--is-bare-repository",
+    "--show-object-format",
+    "--path-format=absolute",
+    "--git-common-dir",
+    "--revs-only",
+    "HEAD",
+    "--symbolic-full-name",
+    "HEAD",
+  ],
   parse(output) {
     const [bare, objectFormat = "sha1", ...rest] = output.replace(/\n$/u, "").split("\n");
     const [commit = "", name = ""] = rest.slice(-2);
     const born = rest.length > 2 && /^[0-9a-f]{40,64}$/u.test(commit) && /^(?:HEAD$|refs\/)/u.test(name);
     // A path may hold a newline, so it is what is left.
-    return { bare: bare === "true", objectFormat, commonDir: (born ? rest.slice(0, -2) : rest).join("\n"), head: born ? { commit, name } : null };
+    return {
+      bare: bare === "true",
+      objectFormat,
+      commonDir: (born ? rest.slice(0, -2) : rest).join("\n"),
+      head: born ? { commit, name } : null,
+    };
   },
 };
 
 /** Settings that change what `git add` makes of a file. No other setting of the repository is heeded. */
-export const heededSettings = ["core.autocrlf", "core.eol", "core.filemode", "core.ignorecase", "core.precomposeunicode", "core.symlinks"] as const;
+export const heededSettings = [
+  "core.autocrlf",
+  "core.eol",
+  "core.filemode",
+  "core.ignorecase",
+  "core.precomposeunicode",
+  "core.symlinks",
+] as const;
 
 export interface Settings {
   /** `name=value`, by name. */
@@ -90,7 +112,11 @@ function lineText(output: Buffer): string {
 
 /** Brings an index up to date with the whole working tree. */
 export function addCommand(settings: readonly string[], excludesFile: string): GitCommand<void> {
-  return { args: [...configArgs([...settings, `core.excludesFile=${excludesFile}`]), "add", "-A", "--no-warn-embedded-repo"], silent: true, parse: () => undefined };
+  return {
+    args: [...configArgs([...settings, `core.excludesFile=${excludesFile}`]), "add", "-A", "--no-warn-embedded-repo"],
+    silent: true,
+    parse: () => undefined,
+  };
 }
 
 /** Everything in an index, for `parseStaged`. */
@@ -100,7 +126,11 @@ export const listCommand: GitCommand<Buffer> = { args: ["ls-files", "-s", "-z"],
 export const forgetCommand: GitCommand<void> = { args: ["update-index", "-z", "--force-remove", "--stdin"], parse: () => undefined };
 
 /** Of the paths on stdin (NUL-separated bytes, each behind `./`, which makes none a pattern), those that are ignored, as text. */
-export const ignoredCommand: GitCommand<string[]> = { args: ["check-ignore", "-z", "--stdin"], exitCodes: [0, 1], parse: (output) => recordsOf(output).map((path) => pathText(path.subarray(2))) };
+export const ignoredCommand: GitCommand<string[]> = {
+  args: ["check-ignore", "-z", "--stdin"],
+  exitCodes: [0, 1],
+  parse: (output) => recordsOf(output).map((path) => pathText(path.subarray(2))),
+};
 
 /** The blob id that `git add` would give stdin's bytes at that path; `null` as path: the bytes as they are. */
 export function hashCommand(settings: readonly string[], path: string | null): GitCommand<string> {
@@ -116,7 +146,8 @@ function configArgs(settings: readonly string[]): string[] {
 export function parseStaged(output: Buffer): ManifestEntry[] {
   const text = output.toString("utf8");
   // As one text, which is several times as fast; where a name may be no UTF-8, record by record.
-  if (text.includes("\uFFFD") || text.includes("\\")) return recordsOf(output).map((record) => stagedEntry(record.toString("latin1"), (tab) => pathText(record.subarray(tab))));
+  if (text.includes("\uFFFD") || text.includes("\\"))
+    return recordsOf(output).map((record) => stagedEntry(record.toString("latin1"), (tab) => pathText(record.subarray(tab))));
   const records = text.split("\0");
   if (records.pop() !== "") throw cutOff(output.length - output.lastIndexOf(0) - 1);
   return records.map((record) => stagedEntry(record, (tab) => record.slice(tab)));

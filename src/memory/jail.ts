@@ -101,7 +101,10 @@ async function readWhole(root: string, path: string): Promise<Uint8Array> {
 export async function readBounded(file: FileHandle, bytesMax: number, tooLarge: () => Error): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for (let total = 0; ; ) {
-    const { bytesRead, buffer } = await file.read({ buffer: Buffer.allocUnsafe(Math.min(64 * 1024, bytesMax + 1 - total)), position: total });
+    const { bytesRead, buffer } = await file.read({
+      buffer: Buffer.allocUnsafe(Math.min(64 * 1024, bytesMax + 1 - total)),
+      position: total,
+    });
     if (bytesRead === 0) return Buffer.concat(chunks);
     chunks.push(buffer.subarray(0, bytesRead));
     total += bytesRead;
@@ -112,7 +115,8 @@ export async function readBounded(file: FileHandle, bytesMax: number, tooLarge: 
 async function writeWhole(root: string, path: string, bytes: Uint8Array, system: System): Promise<void> {
   const clean = memoryPath(path);
   if (clean === "" || isTemporary(clean)) throw refused(path, "it is not a name for a file");
-  if (bytes.byteLength > limits.toolFileBytesMax) throw refused(path, `${bytes.byteLength} bytes are more than the limit of ${limits.toolFileBytesMax}`);
+  if (bytes.byteLength > limits.toolFileBytesMax)
+    throw refused(path, `${bytes.byteLength} bytes are more than the limit of ${limits.toolFileBytesMax}`);
   await makeFolders(root, clean);
   const mode = await modeToKeep(root, clean);
   const folder = clean.includes("/") ? `${clean.slice(0, clean.lastIndexOf("/"))}/` : "";
@@ -181,7 +185,13 @@ async function listFiles(root: string, folder: string, limit: number): Promise<{
 /** In order of the whole path by code unit: a folder sorts as its name with the slash that follows. */
 async function* filesBelow(root: string, folder: string): AsyncGenerator<string> {
   const entries = (await entriesOf(root, folder)).map((entry) => ({ entry, name: pathText(entry.name) }));
-  const sorted = entries.map(({ entry, name }) => ({ folder: entry.isDirectory(), file: entry.isFile(), key: entry.isDirectory() ? `${name}/` : name, path: folder === "" ? name : `${folder}/${name}`, name }));
+  const sorted = entries.map(({ entry, name }) => ({
+    folder: entry.isDirectory(),
+    file: entry.isFile(),
+    key: entry.isDirectory() ? `${name}/` : name,
+    path: folder === "" ? name : `${folder}/${name}`,
+    name,
+  }));
   for (const { folder: isFolder, file, path, name } of sorted.sort((a, b) => (a.key < b.key ? -1 : 1))) {
     if (isRefused(name) || isTemporary(name)) continue;
     if (isFolder) yield* filesBelow(root, path);
@@ -214,5 +224,8 @@ function refused(path: string, reason: string): HeadfastError {
 
 function unwritable(path: string, error: unknown): HeadfastError {
   if (error instanceof HeadfastError) return error;
-  return new HeadfastError("tool_failed", `${memoryRoot}/${path} cannot be written: ${(error as Error).message}`, { data: { path, errno: codeOf(error) }, cause: error });
+  return new HeadfastError("tool_failed", `${memoryRoot}/${path} cannot be written: ${(error as Error).message}`, {
+    data: { path, errno: codeOf(error) },
+    cause: error,
+  });
 }

@@ -27,7 +27,8 @@ export function digestOf(output: Buffer, unborn: readonly string[]): string {
 /** @throws {HeadfastError} `memory_unreadable` over `limits.manifestPathsMax` */
 export function listingOf(output: Buffer, digest: string, unborn: readonly string[], objectFormat: string): Listing {
   const staged = parsed(output);
-  if (staged.length > limits.manifestPathsMax) throw unreadable(`the Memory Repository holds ${staged.length} files, the limit is ${limits.manifestPathsMax}`);
+  if (staged.length > limits.manifestPathsMax)
+    throw unreadable(`the Memory Repository holds ${staged.length} files, the limit is ${limits.manifestPathsMax}`);
   const blob = "0".repeat(objectFormat === "sha256" ? 64 : 40);
   const all = [...staged, ...unborn.map((path) => ({ path, mode: "160000", blob }))];
   const entries = sortedManifest(all.filter((entry) => !isTemporary(entry.path)));

@@ -10,7 +10,11 @@ export async function unbornRepositories(root: string, place: GitPlace): Promise
   const unborn: string[] = [];
   for await (const path of repositoriesBelow(root, "")) if (await isUnborn(root, path, place)) unborn.push(path);
   if (unborn.length === 0) return [];
-  const ignored = await runGit(place, ignoredCommand, Buffer.concat(unborn.map((path) => Buffer.concat([Buffer.from("./"), pathBytes(path), Buffer.of(0)]))));
+  const ignored = await runGit(
+    place,
+    ignoredCommand,
+    Buffer.concat(unborn.map((path) => Buffer.concat([Buffer.from("./"), pathBytes(path), Buffer.of(0)]))),
+  );
   return unborn.filter((path) => !ignored.includes(path));
 }
 
@@ -36,6 +40,13 @@ async function isUnborn(root: string, path: string, { home, system }: GitPlace):
 
 /** Rules that leave out exactly these folders. */
 export function excludePatterns(paths: readonly string[]): Buffer {
-  const lines = paths.map((path) => Buffer.from(`/${pathBytes(path).toString("latin1").replace(/[\\*?[\]!# ]/gu, "\\$&")}/\n`, "latin1"));
+  const lines = paths.map((path) =>
+    Buffer.from(
+      `/${pathBytes(path)
+        .toString("latin1")
+        .replace(/[\\*?[\]!# ]/gu, "\\$&")}/\n`,
+      "latin1",
+    ),
+  );
   return Buffer.concat(lines);
 }

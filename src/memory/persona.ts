@@ -33,7 +33,8 @@ export function tooLarge(what: string, bytes: number, bytesMax: number): Headfas
 function textOf(bytes: Uint8Array, warnings: string[]): string {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const text = buffer.toString("utf8");
-  if (text.includes("\uFFFD") && !Buffer.from(text).equals(buffer)) warnings.push("PERSONA.md is not UTF-8; each invalid sequence became U+FFFD");
+  if (text.includes("\uFFFD") && !Buffer.from(text).equals(buffer))
+    warnings.push("PERSONA.md is not UTF-8; each invalid sequence became U+FFFD");
   return text.startsWith("\uFEFF") ? text.slice(1) : text;
 }
 
@@ -54,7 +55,9 @@ function withoutFrontMatter(text: string, warnings: string[]): string {
 }
 
 function unclosed(warnings: string[]): string {
-  warnings.push("the front matter is never closed, so all of PERSONA.md belongs to it: the persona is empty. Close it with a line of three dashes.");
+  warnings.push(
+    "the front matter is never closed, so all of PERSONA.md belongs to it: the persona is empty. Close it with a line of three dashes.",
+  );
   return "";
 }
 

@@ -8,9 +8,9 @@ import { isAbsolute, join } from "node:path";
 import { HeadfastError } from "../domain/errors.ts";
 import { limits } from "../domain/limits.ts";
 import { codeOf } from "./folder.ts";
-import { branchCommand, type Head, openCommand, type Opened, type Settings, settingsCommand } from "./git-commands.ts";
+import { branchCommand, type Head, type Opened, openCommand, type Settings, settingsCommand } from "./git-commands.ts";
 import { readBounded } from "./jail.ts";
-import { runGit, runTextGit, type GitPlace } from "./runner.ts";
+import { type GitPlace, runGit, runTextGit } from "./runner.ts";
 
 /** All that the scan of a working tree depends on, besides the tree. */
 export interface Terms {
@@ -34,7 +34,9 @@ export interface Where {
 export async function openWorkTree(place: GitPlace): Promise<Opened> {
   const opened = await runTextGit(place, openCommand);
   if (!opened.bare) return opened;
-  throw new HeadfastError("memory_unreadable", `${place.root} has a working tree, but its configuration calls it bare (core.bare)`, { data: { command: "git rev-parse", exitCode: 0 } });
+  throw new HeadfastError("memory_unreadable", `${place.root} has a working tree, but its configuration calls it bare (core.bare)`, {
+    data: { command: "git rev-parse", exitCode: 0 },
+  });
 }
 
 /** Terms and HEAD now. What is known of the last time saves a process where the configuration was not written since. */
@@ -49,7 +51,17 @@ export async function probe(place: GitPlace, known?: Terms): Promise<{ terms: Te
     whereOf(place, opened.head),
   ]);
   // Later rules win: the configured file is the weaker one.
-  return { terms: { objectFormat, commonDir, settings, settingsStamp, exclude: Buffer.concat([excludesFile, Buffer.from("\n"), exclude]), attributes }, where };
+  return {
+    terms: {
+      objectFormat,
+      commonDir,
+      settings,
+      settingsStamp,
+      exclude: Buffer.concat([excludesFile, Buffer.from("\n"), exclude]),
+      attributes,
+    },
+    where,
+  };
 }
 
 async function settingsOf(place: GitPlace, known?: Terms): Promise<Pick<Terms, "settings" | "settingsStamp">> {
@@ -69,7 +81,8 @@ async function stampOf(path: string): Promise<string> {
 /** One more question where the answer is not certain: unborn, a branch called HEAD, a name that is not UTF-8. */
 async function whereOf(place: GitPlace, head: Head | null): Promise<Where> {
   const unclear = head?.name.includes("\uFFFD") === true;
-  if (head !== null && !unclear && head.name !== "refs/heads/HEAD") return { branch: head.name === "HEAD" ? null : shortName(head.name), head: head.commit };
+  if (head !== null && !unclear && head.name !== "refs/heads/HEAD")
+    return { branch: head.name === "HEAD" ? null : shortName(head.name), head: head.commit };
   const branch = await runGit(place, branchCommand);
   const same = head !== null && (unclear || head.name === (branch ?? "HEAD"));
   return { branch: branch === null ? null : shortName(branch), head: same ? head.commit : null };

@@ -10,9 +10,9 @@ import type { Look, MemoryRepository, Persona, System } from "../domain/ports.ts
 import { lstatOrNull, openFolder, unreadableFile } from "./folder.ts";
 import { hashCommand } from "./git-commands.ts";
 import { jailedFiles, openRegular, readBounded } from "./jail.ts";
+import type { Listing } from "./listing.ts";
 import { splitPersona, tooLarge } from "./persona.ts";
 import { openWorkTree, probe, type Terms, type Where } from "./probe.ts";
-import type { Listing } from "./listing.ts";
 import { type GitInput, type GitPlace, runGit } from "./runner.ts";
 import { Scanner } from "./scan.ts";
 import { sharedLook } from "./shared-look.ts";
@@ -79,7 +79,13 @@ class GitRepository {
   /** All commands at once, under the terms of the last look; only a change of the terms asks for a second scan. */
   async #see(opened: Opened): Promise<[Where, Listing]> {
     const assumed = opened.terms;
-    const scanned = assumed === undefined ? null : opened.scanner.scan(assumed).then((manifest) => ({ manifest }), (error: unknown) => ({ error }));
+    const scanned =
+      assumed === undefined
+        ? null
+        : opened.scanner.scan(assumed).then(
+            (manifest) => ({ manifest }),
+            (error: unknown) => ({ error }),
+          );
     const { terms, where } = await settled(probe(opened.place, assumed), scanned);
     const first = await scanned;
     opened.terms = terms;
@@ -154,10 +160,15 @@ async function readPersona(root: string): Promise<Buffer | null> {
     if (file === null) return null;
     try {
       const before = await file.stat({ bigint: true });
-      const bytes = await readBounded(file, limits.personaFileBytesMax, () => tooLarge("PERSONA.md", Number(before.size), limits.personaFileBytesMax));
+      const bytes = await readBounded(file, limits.personaFileBytesMax, () =>
+        tooLarge("PERSONA.md", Number(before.size), limits.personaFileBytesMax),
+      );
       const after = await file.stat({ bigint: true });
       if (before.mtimeNs === after.mtimeNs && BigInt(bytes.length) === after.size) return bytes;
-      if (reads === readsMax) throw new HeadfastError("memory_unreadable", "PERSONA.md is being written to; it is read again later", { data: { path: "PERSONA.md" } });
+      if (reads === readsMax)
+        throw new HeadfastError("memory_unreadable", "PERSONA.md is being written to; it is read again later", {
+          data: { path: "PERSONA.md" },
+        });
     } catch (error) {
       throw error instanceof HeadfastError ? error : unreadableFile("PERSONA.md", error);
     } finally {
@@ -173,6 +184,10 @@ async function openPersona(root: string): ReturnType<typeof openRegular> {
   } catch (error) {
     if (!(error instanceof HeadfastError) || error.code !== "invalid_input") throw error;
     const found = await lstatOrNull(`${root}/PERSONA.md`);
-    throw new HeadfastError("memory_unreadable", `PERSONA.md ${found?.isSymbolicLink() ? "is a symlink; it is not followed" : "is not a regular file"}`, { data: { path: "PERSONA.md" }, cause: error });
+    throw new HeadfastError(
+      "memory_unreadable",
+      `PERSONA.md ${found?.isSymbolicLink() ? "is a symlink; it is not followed" : "is not a regular file"}`,
+      { data: { path: "PERSONA.md" }, cause: error },
+    );
   }
 }

@@ -3,7 +3,7 @@
  * no inherited `GIT_*`, editor, pager or shell setting exists, no system or global configuration, and no prompt; it is
  * stopped with all that it started when it takes too long or prints too much; and what it says on stderr is the cause.
  */
-import { spawn, type ChildProcess } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { devNull } from "node:os";
 import { delimiter, dirname, isAbsolute } from "node:path";
 import { type SimpleGit, simpleGit } from "simple-git";
@@ -52,7 +52,14 @@ const hardened = [
  * Further settings of the index of our own: exact change detection; and objects, which are thrown away at once, in one
  * uncompressed pack instead of a file each (that is what the threshold does; four times as fast).
  */
-const ownSettings = ["core.trustCtime=true", "core.checkStat=default", "core.safecrlf=false", "core.bigFileThreshold=1", "core.compression=0", "core.fsync=none"] as const;
+const ownSettings = [
+  "core.trustCtime=true",
+  "core.checkStat=default",
+  "core.safecrlf=false",
+  "core.bigFileThreshold=1",
+  "core.compression=0",
+  "core.fsync=none",
+] as const;
 
 /** Runs a command whose output is bytes. @throws {HeadfastError} `memory_unreadable` with `command` and `exitCode` */
 export async function runGit<T>(place: GitPlace, command: GitCommand<T>, input?: GitInput, bounds: GitLimits = usualLimits): Promise<T> {
@@ -87,7 +94,13 @@ function textGit(place: GitPlace, failure: { exitCode: number | null }, tooMuch:
     // Its default sets a timer at the exit and may take the output for whole before the pipe is closed.
     completion: { onClose: true, onExit: false },
     timeout: { block: bounds.ms, stdOut: false, stdErr: false },
-    unsafe: { allowUnsafeConfigPaths: true, allowUnsafeFsMonitor: true, allowUnsafeHooksPath: true, allowUnsafeProtocolOverride: true, allowUnsafeSubmodule: true },
+    unsafe: {
+      allowUnsafeConfigPaths: true,
+      allowUnsafeFsMonitor: true,
+      allowUnsafeHooksPath: true,
+      allowUnsafeProtocolOverride: true,
+      allowUnsafeSubmodule: true,
+    },
     errors(error, result) {
       failure.exitCode = result.exitCode;
       return error;
@@ -211,8 +224,12 @@ function nameOf(command: { args: readonly string[] }): string {
 }
 
 function unreadable(command: string, exitCode: number | null, reason: string, cause?: unknown): HeadfastError {
-  return new HeadfastError("memory_unreadable", `${command} failed${exitCode === null ? "" : ` with exit code ${exitCode}`}: ${reason.slice(0, limits.errorBytesMax)}`, {
-    data: { command, exitCode },
-    cause: cause ?? new Error(reason.slice(0, limits.errorBytesMax)),
-  });
+  return new HeadfastError(
+    "memory_unreadable",
+    `${command} failed${exitCode === null ? "" : ` with exit code ${exitCode}`}: ${reason.slice(0, limits.errorBytesMax)}`,
+    {
+      data: { command, exitCode },
+      cause: cause ?? new Error(reason.slice(0, limits.errorBytesMax)),
+    },
+  );
 }

@@ -18,7 +18,16 @@ import { digestOf, type Listing, listingOf } from "./listing.ts";
 import { excludePatterns, unbornRepositories } from "./nested.ts";
 import type { Terms } from "./probe.ts";
 import { type GitPlace, runGit } from "./runner.ts";
-import { borrowIndex, keepIndex, keptIndex, type LookFolder, openLookFolder, ownGitDir, removeLookFolder, type StateFolder } from "./state-folder.ts";
+import {
+  borrowIndex,
+  keepIndex,
+  keptIndex,
+  type LookFolder,
+  openLookFolder,
+  ownGitDir,
+  removeLookFolder,
+  type StateFolder,
+} from "./state-folder.ts";
 
 /** What the kept index held when it was listed last. An index that git did not write again holds the same. */
 interface Kept extends Listing {

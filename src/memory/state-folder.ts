@@ -25,7 +25,8 @@ export function defaultStateFolder(): string {
 
 /** Makes the folder of one repository. @throws {HeadfastError} `configuration` where it would lie inside it, or is not ours. */
 export async function openStateFolder(parent: string, root: string): Promise<StateFolder> {
-  if (`${parent}/`.startsWith(`${root}/`)) throw new HeadfastError("configuration", `the state folder ${parent} lies inside the Memory Repository ${root}`);
+  if (`${parent}/`.startsWith(`${root}/`))
+    throw new HeadfastError("configuration", `the state folder ${parent} lies inside the Memory Repository ${root}`);
   await mkdir(parent, { recursive: true, mode: 0o700 });
   await checkOwner(parent);
   const path = join(parent, createHash("sha256").update(root).digest("hex").slice(0, 32));
@@ -43,7 +44,11 @@ async function checkOwner(path: string): Promise<void> {
 }
 
 /** A git folder of our own: no hooks, no settings but the format; `info/` holds what the repository says of ignored files and attributes. */
-export async function ownGitDir(state: StateFolder, terms: { objectFormat: string; exclude: Buffer; attributes: Buffer }, id: string): Promise<string> {
+export async function ownGitDir(
+  state: StateFolder,
+  terms: { objectFormat: string; exclude: Buffer; attributes: Buffer },
+  id: string,
+): Promise<string> {
   const { objectFormat } = terms;
   const gitDir = join(state.path, `git-${objectFormat}`);
   await Promise.all(["objects", "refs", "info"].map((name) => mkdir(join(gitDir, name), { recursive: true })));

@@ -1,6 +1,6 @@
 import { memoryRepository } from "../../src/testing/memory-repository.ts";
 import { gitWorld } from "../support/git-world.ts";
-import { memoryRepositorySuite, type MemoryWorld } from "./memory-suite.ts";
+import { type MemoryWorld, memoryRepositorySuite } from "./memory-suite.ts";
 
 function memoryWorld(): MemoryWorld {
   const repository = memoryRepository();

@@ -2,7 +2,7 @@
 import { HeadfastError } from "../../src/domain/errors.ts";
 import { limits } from "../../src/domain/limits.ts";
 import { manifestId } from "../../src/domain/manifest.ts";
-import { mergeWrote, netChange, type NetChange } from "../../src/domain/net-change.ts";
+import { mergeWrote, type NetChange, netChange } from "../../src/domain/net-change.ts";
 import type { MemoryRepository } from "../../src/domain/ports.ts";
 import type { MemoryState, Wrote } from "../../src/domain/records.ts";
 import { assert, suite } from "../support/suite.ts";
@@ -87,7 +87,12 @@ const cases: Record<string, Case> = {
     assert.equal(await repository.persona(), { state: "ready", body: "You are Ada." });
   },
 
-  async "I6: a failure is an error, never an empty answer, and the whole net change is there after the repair"({ repository, edit, breakIt, repair }) {
+  async "I6: a failure is an error, never an empty answer, and the whole net change is there after the repair"({
+    repository,
+    edit,
+    breakIt,
+    repair,
+  }) {
     edit("a.md", "1");
     const before = await seen(repository);
     breakIt();
@@ -120,7 +125,13 @@ const cases: Record<string, Case> = {
     chmod("script.sh", true);
     edit("日本/😀.md", "new");
     const after = await seen(repository);
-    assert.equal(told(netChange(before, [], after)), ["modified changed.md", "deleted gone.md", "renamed notes/new name.md < old name.md", "mode script.sh", "added 日本/😀.md"]);
+    assert.equal(told(netChange(before, [], after)), [
+      "modified changed.md",
+      "deleted gone.md",
+      "renamed notes/new name.md < old name.md",
+      "mode script.sh",
+      "added 日本/😀.md",
+    ]);
   },
 
   async "I7: a branch is told, a moved HEAD alone is not"({ repository, edit, commit, switchTo }) {
@@ -144,7 +155,10 @@ const cases: Record<string, Case> = {
     edit("a.md", "1");
     const before = await seen(repository);
     let wrote: Wrote[] = [];
-    for (const [path, text] of [["/memory/a.md", "bot"], ["./new/b.md", "bot too"]] as const) {
+    for (const [path, text] of [
+      ["/memory/a.md", "bot"],
+      ["./new/b.md", "bot too"],
+    ] as const) {
       const blobs = [await repository.blobNow(path), await repository.blobOf(path, Buffer.from(text))];
       await repository.files.write(path, Buffer.from(text));
       assert.is(await repository.blobNow(path), blobs[1]);
@@ -187,14 +201,30 @@ const cases: Record<string, Case> = {
 
   async "the jail refuses what leaves the repository, and git's folder by any name"({ repository, edit }) {
     edit("file.md", "1");
-    const refused = ["../x", "a/../../x", "/etc/passwd", "/memory/../x", "/memoryx", ".git/config", ".GIT/config", "sub/.Git/hooks/x", "git~1/config", ".git./x", ".git::$INDEX_ALLOCATION/x", "a\0b", "a\ud800b", "a\\b"];
+    const refused = [
+      "../x",
+      "a/../../x",
+      "/etc/passwd",
+      "/memory/../x",
+      "/memoryx",
+      ".git/config",
+      ".GIT/config",
+      "sub/.Git/hooks/x",
+      "git~1/config",
+      ".git./x",
+      ".git::$INDEX_ALLOCATION/x",
+      "a\0b",
+      "a\ud800b",
+      "a\\b",
+    ];
     for (const path of refused) {
       assert.is(await codeOf(repository.files.read(path)), "invalid_input", path);
       assert.is(await codeOf(repository.files.write(path, Buffer.from("x"))), "invalid_input", path);
       assert.is(await codeOf(repository.files.list(path, 1)), "invalid_input", path);
       assert.is(await codeOf(repository.blobNow(path)), "invalid_input", path);
     }
-    for (const path of ["", "/memory", "file.md/below", "."]) assert.is(await codeOf(repository.files.write(path, Buffer.from("x"))), "invalid_input", path);
+    for (const path of ["", "/memory", "file.md/below", "."])
+      assert.is(await codeOf(repository.files.write(path, Buffer.from("x"))), "invalid_input", path);
     for (const path of ["none", "file.md/below", ""]) assert.is(await codeOf(repository.files.read(path)), "invalid_input", path);
     assert.is(await codeOf(repository.files.list("no-folder", 1)), "invalid_input");
     assert.equal(await repository.files.list("", 9), { paths: ["file.md"], more: false });

@@ -1,6 +1,17 @@
 /** A repository that is not trusted: nothing that it names is run, nothing outside it is read, nothing waits for ever. */
 import { execFileSync, spawn } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { netChange } from "../../src/domain/net-change.ts";
 import { listCommand } from "../../src/memory/git-commands.ts";
@@ -34,24 +45,61 @@ function markers(): { program(name: string): string; fired(): string[]; clear():
       return path;
     },
     fired: () => readdirSync(fires).sort(),
-    clear: () => readdirSync(fires).forEach((name) => rmSync(join(fires, name))),
+    clear() {
+      for (const name of readdirSync(fires)) rmSync(join(fires, name));
+    },
     remove: folder.remove,
   };
 }
 
-const configured = ["core.fsmonitor", "core.pager", "core.editor", "core.sshCommand", "core.askPass", "core.gitProxy", "core.alternateRefsCommand", "diff.external", "diff.evil.textconv", "diff.evil.command", "filter.evil.clean", "filter.evil.smudge", "merge.evil.driver", "credential.helper", "gpg.program", "pager.add", "pager.config", "sequence.editor", "uploadpack.packObjectsHook", "interactive.diffFilter", "trailer.x.command"];
+const configured = [
+  "core.fsmonitor",
+  "core.pager",
+  "core.editor",
+  "core.sshCommand",
+  "core.askPass",
+  "core.gitProxy",
+  "core.alternateRefsCommand",
+  "diff.external",
+  "diff.evil.textconv",
+  "diff.evil.command",
+  "filter.evil.clean",
+  "filter.evil.smudge",
+  "merge.evil.driver",
+  "credential.helper",
+  "gpg.program",
+  "pager.add",
+  "pager.config",
+  "sequence.editor",
+  "uploadpack.packObjectsHook",
+  "interactive.diffFilter",
+  "trailer.x.command",
+];
 
 /** All that a repository's configuration can name, each with a marker of its own; some by an included file. */
 function arm(world: { git(...args: string[]): string; file(path: string): string }, program: (name: string) => string): void {
   for (const key of configured) world.git("config", key, program(key));
-  for (const name of ["status", "add", "rev-parse", "ls-files", "symbolic-ref", "config", "hash-object"]) world.git("config", `alias.${name}`, `!${program(`alias.${name}`)}`);
+  for (const name of ["status", "add", "rev-parse", "ls-files", "symbolic-ref", "config", "hash-object"])
+    world.git("config", `alias.${name}`, `!${program(`alias.${name}`)}`);
   world.git("config", "filter.evil.required", "true");
   const more = world.file(".git/more");
-  writeFileSync(more, `[filter "included"]\n\tclean = ${program("filter.included.clean")}\n\tprocess = ${program("filter.included.process")}\n\trequired = true\n[core]\n\tfsmonitor = ${program("included.fsmonitor")}\n`);
+  writeFileSync(
+    more,
+    `[filter "included"]\n\tclean = ${program("filter.included.clean")}\n\tprocess = ${program("filter.included.process")}\n\trequired = true\n[core]\n\tfsmonitor = ${program("included.fsmonitor")}\n`,
+  );
   world.git("config", "include.path", more);
   const hooks = world.file(".git/armed-hooks");
   mkdirSync(hooks);
-  for (const hook of ["post-index-change", "post-checkout", "reference-transaction", "pre-commit", "fsmonitor-watchman", "pre-auto-gc", "post-rewrite"]) writeFileSync(join(hooks, hook), `#!/bin/sh\nexec ${program(`hook.${hook}`)}\n`, { mode: 0o755 });
+  for (const hook of [
+    "post-index-change",
+    "post-checkout",
+    "reference-transaction",
+    "pre-commit",
+    "fsmonitor-watchman",
+    "pre-auto-gc",
+    "post-rewrite",
+  ])
+    writeFileSync(join(hooks, hook), `#!/bin/sh\nexec ${program(`hook.${hook}`)}\n`, { mode: 0o755 });
   world.git("config", "core.hooksPath", hooks);
 }
 
@@ -75,7 +123,8 @@ test("D5: nothing that the configuration, hooks or attributes name is run; with 
           // A marker is no proper filter, so git fails; that it was run is the proof.
         }
       }
-      for (const name of ["included.fsmonitor", "filter.evil.clean", "hook.post-index-change"]) assert.ok(marker.fired().includes(name), `bare git did not run ${name}: ${marker.fired()}`);
+      for (const name of ["included.fsmonitor", "filter.evil.clean", "hook.post-index-change"])
+        assert.ok(marker.fired().includes(name), `bare git did not run ${name}: ${marker.fired()}`);
       marker.clear();
 
       await world.repository.persona();
@@ -155,14 +204,42 @@ test("D7: inherited variables lead nowhere: only the Memory Repository is seen, 
       const untouched = fingerprint(decoy.path);
       const git = join(decoy.path, ".git");
       Object.assign(process.env, {
-        GIT_DIR: git, GIT_WORK_TREE: decoy.path, GIT_INDEX_FILE: join(git, "index"), GIT_OBJECT_DIRECTORY: join(git, "objects"), GIT_ALTERNATE_OBJECT_DIRECTORIES: join(git, "objects"),
-        GIT_COMMON_DIR: git, GIT_NAMESPACE: "decoy", GIT_PREFIX: "decoy", GIT_CEILING_DIRECTORIES: world.path, GIT_SSL_CAINFO: "/none", GIT_SSH_COMMAND: "/none", GIT_PAGER: "/none", PAGER: "/none", EDITOR: "/none",
-        VISUAL: "/none", GIT_EDITOR: "/none", GIT_TRACE: join(decoy.path, "trace"), GIT_TRACE2: join(decoy.path, "trace2"), GIT_CONFIG_COUNT: "1", GIT_CONFIG_KEY_0: "core.worktree", GIT_CONFIG_VALUE_0: decoy.path,
-        GIT_CONFIG_PARAMETERS: `'core.worktree=${decoy.path}'`, GIT_EXTERNAL_DIFF: "/none", GIT_EXEC_PATH: decoy.path, GIT_TEMPLATE_DIR: decoy.path, GIT_ASKPASS: "/none", SSH_ASKPASS: "/none", GIT_LITERAL_PATHSPECS: "0", GIT_OPTIONAL_LOCKS: "1",
+        GIT_DIR: git,
+        GIT_WORK_TREE: decoy.path,
+        GIT_INDEX_FILE: join(git, "index"),
+        GIT_OBJECT_DIRECTORY: join(git, "objects"),
+        GIT_ALTERNATE_OBJECT_DIRECTORIES: join(git, "objects"),
+        GIT_COMMON_DIR: git,
+        GIT_NAMESPACE: "decoy",
+        GIT_PREFIX: "decoy",
+        GIT_CEILING_DIRECTORIES: world.path,
+        GIT_SSL_CAINFO: "/none",
+        GIT_SSH_COMMAND: "/none",
+        GIT_PAGER: "/none",
+        PAGER: "/none",
+        EDITOR: "/none",
+        VISUAL: "/none",
+        GIT_EDITOR: "/none",
+        GIT_TRACE: join(decoy.path, "trace"),
+        GIT_TRACE2: join(decoy.path, "trace2"),
+        GIT_CONFIG_COUNT: "1",
+        GIT_CONFIG_KEY_0: "core.worktree",
+        GIT_CONFIG_VALUE_0: decoy.path,
+        GIT_CONFIG_PARAMETERS: `'core.worktree=${decoy.path}'`,
+        GIT_EXTERNAL_DIFF: "/none",
+        GIT_EXEC_PATH: decoy.path,
+        GIT_TEMPLATE_DIR: decoy.path,
+        GIT_ASKPASS: "/none",
+        SSH_ASKPASS: "/none",
+        GIT_LITERAL_PATHSPECS: "0",
+        GIT_OPTIONAL_LOCKS: "1",
       });
       assert.equal(await world.repository.persona(), { state: "ready", body: "You are Ada." });
       const state = await seen(world.repository);
-      assert.equal(state.manifest.map(({ path }) => path), ["PERSONA.md"]);
+      assert.equal(
+        state.manifest.map(({ path }) => path),
+        ["PERSONA.md"],
+      );
       await world.repository.files.write("b.md", Buffer.from("b"));
       assert.equal(told(netChange(state, [], await seen(world.repository))), ["added b.md"]);
       assert.equal(fingerprint(decoy.path), untouched);
@@ -226,7 +303,10 @@ test("the jail follows no symlink and opens nothing special", () =>
       assert.equal(await world.repository.files.list("", 9), { paths: [], more: false });
       assert.equal(readdirSync(outside.path), ["secret"]);
       assert.is(readFileSync(join(outside.path, "secret"), "utf8"), "secret");
-      assert.equal((await seen(world.repository)).manifest.map(({ path, mode }) => `${mode} ${path}`), ["120000 file", "120000 folder"]);
+      assert.equal(
+        (await seen(world.repository)).manifest.map(({ path, mode }) => `${mode} ${path}`),
+        ["120000 file", "120000 folder"],
+      );
     } finally {
       outside.remove();
     }
@@ -245,7 +325,10 @@ test("names that git refuses, pipes and a file turned into a pipe end no look", 
     world.edit("back\\slash", "x");
     writeFileSync(Buffer.concat([Buffer.from(`${world.path}/caf`), Buffer.from([0xe9])]), "x");
     const { manifest } = await seen(world.repository);
-    assert.equal(manifest.map(({ path }) => path), ["a.md", "back\\\\slash", "caf\\xe9", "sub/git~1/config"]);
+    assert.equal(
+      manifest.map(({ path }) => path),
+      ["a.md", "back\\\\slash", "caf\\xe9", "sub/git~1/config"],
+    );
     assert.is(Buffer.from(await world.repository.files.read("caf\\xe9")).toString(), "x");
     assert.is(Buffer.from(await world.repository.files.read("back\\\\slash")).toString(), "x");
     assert.ok((await world.repository.files.list("", 9)).paths.includes("caf\\xe9"));
@@ -315,13 +398,19 @@ test("I10: between looks no child, timer or handle is left, and a process that o
       await Promise.all([repository.look(), repository.look(), repository.persona()]);
       await repository.files.write("a.md", Buffer.from("1"));
       console.log(JSON.stringify(process.getActiveResourcesInfo().filter((name) => !/^(TTYWrap|PipeWrap|MessagePort|FSReqPromise|CloseReq)$/.test(name))));`;
-    const child = spawn(process.execPath, ["--import", "tsx", "--input-type=module", "-e", script], { cwd: new URL("../..", import.meta.url), stdio: ["ignore", "pipe", "inherit"] });
+    const child = spawn(process.execPath, ["--import", "tsx", "--input-type=module", "-e", script], {
+      cwd: new URL("../..", import.meta.url),
+      stdio: ["ignore", "pipe", "inherit"],
+    });
     let said = "";
     child.stdout.on("data", (chunk) => (said += chunk));
     assert.is(await new Promise((resolve) => child.once("close", resolve)), 0);
     assert.equal(JSON.parse(said), []);
     const kept = readdirSync(world.stateFolder).flatMap((name) => readdirSync(join(world.stateFolder, name)));
-    assert.equal(kept.filter((name) => name.startsWith("look-")), []);
+    assert.equal(
+      kept.filter((name) => name.startsWith("look-")),
+      [],
+    );
   }));
 
 test("a state folder that others may write to, or inside the repository, is refused", () =>

@@ -3,7 +3,19 @@
  * hides a change. The long form of the loops runs with HEADFAST_LONG set.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { netChange, renderNotice } from "../../src/domain/net-change.ts";
 import type { MemoryState } from "../../src/domain/records.ts";
@@ -54,7 +66,8 @@ for (const settings of [[], ["status.renames=false"], ["diff.renames=copies"], [
   test(`D1: exact pairs from and to, whatever is configured: ${settings[0] ?? "nothing"}`, () =>
     withWorld(async (world) => {
       for (const setting of settings) world.git("config", ...(setting.split("=") as [string, string]));
-      for (const name of ["M foo.md", "edit.md", "copy.md", "dir/deep.md", "x.md", "y.md", "stays.md"]) world.edit(name, `text of ${name}\n`);
+      for (const name of ["M foo.md", "edit.md", "copy.md", "dir/deep.md", "x.md", "y.md", "stays.md"])
+        world.edit(name, `text of ${name}\n`);
       world.commit("first");
       const hear = listener(world);
       await hear();
@@ -73,7 +86,15 @@ for (const settings of [[], ["status.renames=false"], ["diff.renames=copies"], [
       world.rename("x.md", "z.md");
       world.rename("y.md", "x.md");
       world.rename("z.md", "y.md");
-      const change = ["renamed R  bar.md < M foo.md", "added copied.md", "deleted edit.md", "added edited.md", "renamed other/place/deep.md < dir/deep.md", "modified x.md", "modified y.md"];
+      const change = [
+        "renamed R  bar.md < M foo.md",
+        "added copied.md",
+        "deleted edit.md",
+        "added edited.md",
+        "renamed other/place/deep.md < dir/deep.md",
+        "modified x.md",
+        "modified y.md",
+      ];
       assert.equal(told(netChange(before, [], await seen(world.repository))), change);
     }));
 }
@@ -90,7 +111,8 @@ test("D4: 5,000 changed files with emoji and 200-byte names give one bounded not
     const count = long ? 5_000 : 1_000;
     const before = await seen(world.repository);
     mkdirSync(world.file("many"));
-    for (let index = 0; index < count; index += 1) writeFileSync(world.file(`many/${String(index).padStart(4, "0")}${"😀".repeat(49)}`), "1");
+    for (let index = 0; index < count; index += 1)
+      writeFileSync(world.file(`many/${String(index).padStart(4, "0")}${"😀".repeat(49)}`), "1");
     const notice = renderNotice(netChange(before, [], await seen(world.repository)) as never);
     assert.ok(Buffer.byteLength(notice) <= 4_096 && notice.isWellFormed());
     assert.match(notice, new RegExp(`and ${count - notice.split("\n").length + 2} more paths$`, "u"));
@@ -237,7 +259,10 @@ test("D11: a linked worktree, whose .git is a file, is a repository like any oth
       const linked = gitRepository({ path, stateFolder: world.stateFolder, system: realSystem });
       writeFileSync(join(path, "private.md"), "1");
       const state = await seen(linked);
-      assert.equal([state.branch, state.head, state.manifest.map((entry) => entry.path)], ["linked", world.git("rev-parse", "HEAD").trim(), ["a.md"]]);
+      assert.equal(
+        [state.branch, state.head, state.manifest.map((entry) => entry.path)],
+        ["linked", world.git("rev-parse", "HEAD").trim(), ["a.md"]],
+      );
     } finally {
       folder.remove();
     }
@@ -299,24 +324,34 @@ test("D13: line ends are normalised the way git add does, also for what a tool w
     world.edit(".gitattributes", "* -text\n");
     world.git("config", "core.autocrlf", "true");
     const warm = await seen(world.repository);
-    assert.equal(warm, await seen(world.another(join(world.stateFolder, "cold"))), "a kept index and a fresh one agree after the rules changed");
+    assert.equal(
+      warm,
+      await seen(world.another(join(world.stateFolder, "cold"))),
+      "a kept index and a fresh one agree after the rules changed",
+    );
     world.edit(".gitattributes", "");
     assert.equal(await seen(world.repository), await seen(world.another(join(world.stateFolder, "colder"))));
     world.edit(".gitignore", "*.bin\n");
     const ignoring = await seen(world.repository);
-    assert.not.ok(ignoring.manifest.some(({ path }) => path === "a.bin"), "ignored from now on");
+    assert.not.ok(
+      ignoring.manifest.some(({ path }) => path === "a.bin"),
+      "ignored from now on",
+    );
     assert.equal(ignoring, await seen(world.another(join(world.stateFolder, "coldest"))));
   }));
 
 test("a repository of SHA-256 objects", () =>
-  withWorld(async (world) => {
-    world.edit("a.md", "1");
-    world.commit("first");
-    const state = await seen(world.repository);
-    assert.is(state.manifest[0]?.blob, world.git("rev-parse", "HEAD:a.md").trim());
-    assert.is(state.manifest[0]?.blob, await world.repository.blobNow("a.md"));
-    assert.is(state.manifest[0]?.blob.length, 64);
-  }, ["--object-format=sha256"]));
+  withWorld(
+    async (world) => {
+      world.edit("a.md", "1");
+      world.commit("first");
+      const state = await seen(world.repository);
+      assert.is(state.manifest[0]?.blob, world.git("rev-parse", "HEAD:a.md").trim());
+      assert.is(state.manifest[0]?.blob, await world.repository.blobNow("a.md"));
+      assert.is(state.manifest[0]?.blob.length, 64);
+    },
+    ["--object-format=sha256"],
+  ));
 
 test("D7, D8: a look leaves every byte and time of .git as it was, with a stale lock and read-only", () =>
   withWorld(async (world) => {
@@ -400,7 +435,10 @@ test("D8: an observer that is killed leaves no lock, and its caches harm no late
     world.edit("notes/1.md", "1\n");
     assert.equal(await seen(world.repository), await seen(world.another(join(world.stateFolder, "cold"))));
     assert.is(world.git("status", "--porcelain"), "");
-    assert.equal(readdirSync(world.file(".git")).filter((name) => name.endsWith(".lock")), []);
+    assert.equal(
+      readdirSync(world.file(".git")).filter((name) => name.endsWith(".lock")),
+      [],
+    );
     // What it left is removed by a worker that starts later.
     const [folder = ""] = readdirSync(world.stateFolder).filter((name) => existsSync(join(world.stateFolder, name, "home")));
     const left = (): string[] => readdirSync(join(world.stateFolder, folder)).filter((name) => name.startsWith("look-"));
@@ -412,7 +450,10 @@ test("D8: an observer that is killed leaves no lock, and its caches harm no late
 
 /** Killed with SIGKILL right after its n-th look, so in the midst of the next. */
 async function killedObserver(script: string, looks: number): Promise<void> {
-  const child = spawn(process.execPath, ["--import", "tsx", "--input-type=module", "-e", script], { cwd: new URL("../..", import.meta.url), stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, ["--import", "tsx", "--input-type=module", "-e", script], {
+    cwd: new URL("../..", import.meta.url),
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   let said = 0;
   child.stdout.on("data", (chunk: Buffer) => {
     said += chunk.length;
@@ -439,11 +480,16 @@ type Refusal = [what: string, breakIt: (world: GitWorld) => void, mend: (world: 
 
 const refusals: Refusal[] = [
   ["core.bare set", (world) => world.git("config", "core.bare", "true"), (world) => world.git("config", "core.bare", "false")],
-  ["a configuration that git cannot read", (world) => world.edit(".git/config", "[core\n"), (world) => world.edit(".git/config", "[core]\n\tbare = false\n")],
+  [
+    "a configuration that git cannot read",
+    (world) => world.edit(".git/config", "[core\n"),
+    (world) => world.edit(".git/config", "[core]\n\tbare = false\n"),
+  ],
   ["a HEAD that names nothing", (world) => world.edit(".git/HEAD", "x\n"), (world) => world.edit(".git/HEAD", "ref: refs/heads/main\n")],
 ];
 // Only root may give a folder away; another user proves it with a folder that is not theirs, which a test cannot make.
-if (process.getuid?.() === 0) refusals.push(["a foreign owner", (world) => chownSync(world.path, 65_534, 65_534), (world) => chownSync(world.path, 0, 0)]);
+if (process.getuid?.() === 0)
+  refusals.push(["a foreign owner", (world) => chownSync(world.path, 65_534, 65_534), (world) => chownSync(world.path, 0, 0)]);
 
 for (const [what, breakIt, mend] of refusals) {
   test(`D9: ${what} is an error, and after the repair one change tells all`, () =>
@@ -469,7 +515,12 @@ test("D9: a missing folder, no repository and a bare one are not ready, with a r
       git(folder.path, "init", "-q", "--bare", "bare.git");
       mkdirSync(join(folder.path, "plain"));
       writeFileSync(join(folder.path, "file"), "1");
-      const reasons: Record<string, RegExp> = { "bare.git": /bare repository/u, plain: /not the top folder/u, none: /does not exist/u, file: /not a folder/u };
+      const reasons: Record<string, RegExp> = {
+        "bare.git": /bare repository/u,
+        plain: /not the top folder/u,
+        none: /does not exist/u,
+        file: /not a folder/u,
+      };
       for (const [name, reason] of Object.entries(reasons)) {
         const repository = gitRepository({ path: join(folder.path, name), stateFolder: world.stateFolder, system: realSystem });
         for (const answer of [await repository.look(), await repository.persona()]) {
@@ -505,7 +556,17 @@ test("D9: a folder or a file that cannot be read is an error, never a deletion",
     world.edit("b.md", "1");
     world.commit("first");
     const [script, mode] = unprivilegedLook(world);
-    const look = (): string => execFileSync("setpriv", ["--reuid=65534", "--regid=65534", "--clear-groups", process.execPath, "--import", "tsx", "--input-type=module", "-e", script], { cwd: new URL("../..", import.meta.url), env: { PATH: process.env["PATH"], HOME: "/nonexistent", TMPDIR: mode }, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
+    const look = (): string =>
+      execFileSync(
+        "setpriv",
+        ["--reuid=65534", "--regid=65534", "--clear-groups", process.execPath, "--import", "tsx", "--input-type=module", "-e", script],
+        {
+          cwd: new URL("../..", import.meta.url),
+          env: { PATH: process.env["PATH"], HOME: "/nonexistent", TMPDIR: mode },
+          encoding: "utf8",
+          stdio: ["ignore", "pipe", "inherit"],
+        },
+      );
     if (process.getuid?.() !== 0) return void (await unreadableAsMyself(world));
     assert.is(look(), "ready 2");
     for (const path of ["dir", "b.md"]) {

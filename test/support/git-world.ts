@@ -26,7 +26,8 @@ export function gitWorld(init: readonly string[] = []): GitWorld {
   const warnings: string[] = [];
   mkdirSync(path);
   git(path, "init", "-q", "-b", "main", ...init);
-  const another = (state = stateFolder) => gitRepository({ path, stateFolder: state, system: realSystem, warn: (message) => warnings.push(message) });
+  const another = (state = stateFolder) =>
+    gitRepository({ path, stateFolder: state, system: realSystem, warn: (message) => warnings.push(message) });
   const file = (name: string): string => join(path, name);
   const edit: MemoryWorld["edit"] = (name, text) => {
     mkdirSync(dirname(file(name)), { recursive: true });

@@ -19,7 +19,13 @@ export const personEnv: Record<string, string> = {
 };
 
 export function git(cwd: string, ...args: string[]): string {
-  return execFileSync("git", args, { cwd, env: personEnv, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], maxBuffer: 64 * 1024 * 1024 });
+  return execFileSync("git", args, {
+    cwd,
+    env: personEnv,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
+    maxBuffer: 64 * 1024 * 1024,
+  });
 }
 
 /** A folder of this test, removed by the answer's `remove`. */

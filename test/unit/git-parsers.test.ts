@@ -1,6 +1,14 @@
 /** Git's answers as recorded bytes, and the environment in which git runs. */
 import { delimiter } from "node:path";
-import { addCommand, branchCommand, hashCommand, openCommand, parseStaged, recordsOf, settingsCommand } from "../../src/memory/git-commands.ts";
+import {
+  addCommand,
+  branchCommand,
+  hashCommand,
+  openCommand,
+  parseStaged,
+  recordsOf,
+  settingsCommand,
+} from "../../src/memory/git-commands.ts";
 import { excludePatterns } from "../../src/memory/nested.ts";
 import { environment } from "../../src/memory/runner.ts";
 import { sharedLook } from "../../src/memory/shared-look.ts";
@@ -15,7 +23,10 @@ test("D1: a staged list: modes, tabs, newlines, quotes and bytes that are not UT
   const latin = Buffer.concat([Buffer.from(`160000 ${blob} 0\tcaf`), Buffer.from([0xe9, 0])]);
   const output = Buffer.concat([Buffer.from(names.map((name) => `100644 ${blob} 0\t${name}\0`).join("")), latin]);
   const entries = parseStaged(output);
-  assert.equal(entries.map((entry) => entry.path), [...names.slice(0, 5), "back\\\\slash", " lead", "caf\\xe9"]);
+  assert.equal(
+    entries.map((entry) => entry.path),
+    [...names.slice(0, 5), "back\\\\slash", " lead", "caf\\xe9"],
+  );
   assert.equal(parseStaged(output.subarray(0, -latin.length)), entries.slice(0, -1), "as text and as bytes alike");
   assert.equal(entries.at(-1), { path: "caf\\xe9", mode: "160000", blob });
   assert.equal(parseStaged(Buffer.alloc(0)), []);
@@ -31,19 +42,38 @@ test("D12: unborn, detached, a branch, and one called HEAD", () => {
   assert.is(branchCommand.parse(Buffer.from("refs/heads/HEAD\n")), "refs/heads/HEAD");
   const opened = (tail: string) => openCommand.parse(`false\nsha1\n/a/.git\n${tail}`);
   assert.equal(opened(""), { bare: false, objectFormat: "sha1", commonDir: "/a/.git", head: null });
-  for (const name of ["HEAD", "refs/heads/main", "refs/heads/HEAD"]) assert.equal(opened(`${blob}\n${name}\n`), { bare: false, objectFormat: "sha1", commonDir: "/a/.git", head: { commit: blob, name } });
+  for (const name of ["HEAD", "refs/heads/main", "refs/heads/HEAD"])
+    assert.equal(opened(`${blob}\n${name}\n`), { bare: false, objectFormat: "sha1", commonDir: "/a/.git", head: { commit: blob, name } });
 });
 
 test("what git opens, with a newline in its path", () => {
-  assert.equal(openCommand.parse("false\nsha256\n/a\nb/.git\n"), { bare: false, objectFormat: "sha256", commonDir: "/a\nb/.git", head: null });
+  assert.equal(openCommand.parse("false\nsha256\n/a\nb/.git\n"), {
+    bare: false,
+    objectFormat: "sha256",
+    commonDir: "/a\nb/.git",
+    head: null,
+  });
   assert.is(openCommand.parse("true\nsha1\n/a\n").bare, true);
 });
 
 test("only settings that change a blob or a mode are heeded; the last one wins", () => {
-  const output = ["core.autocrlf\ntrue", "core.fsmonitor\n/bin/evil", "filter.x.clean\nevil\nmore", "core.autocrlf\ninput", "core.symlinks", "core.excludesfile\n/tmp/x\ny", ""].join("\0");
-  assert.equal(settingsCommand.parse(output), { values: ["core.autocrlf=input", "core.symlinks=true"], excludesFile: "/tmp/x\ny", oneFile: true });
+  const output = [
+    "core.autocrlf\ntrue",
+    "core.fsmonitor\n/bin/evil",
+    "filter.x.clean\nevil\nmore",
+    "core.autocrlf\ninput",
+    "core.symlinks",
+    "core.excludesfile\n/tmp/x\ny",
+    "",
+  ].join("\0");
+  assert.equal(settingsCommand.parse(output), {
+    values: ["core.autocrlf=input", "core.symlinks=true"],
+    excludesFile: "/tmp/x\ny",
+    oneFile: true,
+  });
   assert.equal(settingsCommand.parse(""), { values: [], excludesFile: null, oneFile: true });
-  for (const key of ["include.path", "includeif.gitdir:/x.path", "extensions.worktreeconfig"]) assert.is(settingsCommand.parse(`${key}\ntrue\0`).oneFile, false);
+  for (const key of ["include.path", "includeif.gitdir:/x.path", "extensions.worktreeconfig"])
+    assert.is(settingsCommand.parse(`${key}\ntrue\0`).oneFile, false);
 });
 
 test("a command's arguments hold the settings before its name, and a path behind its option", () => {
@@ -53,7 +83,14 @@ test("a command's arguments hold the settings before its name, and a path behind
 
 test("D7: the environment is made from nothing, and PATH has absolute folders only", () => {
   const before = { ...process.env };
-  Object.assign(process.env, { GIT_DIR: "/decoy", GIT_TRACE: "1", GIT_CONFIG_COUNT: "1", EDITOR: "evil", SSH_ASKPASS: "evil", PATH: [".", "bin", "", "/usr/bin"].join(delimiter) });
+  Object.assign(process.env, {
+    GIT_DIR: "/decoy",
+    GIT_TRACE: "1",
+    GIT_CONFIG_COUNT: "1",
+    EDITOR: "evil",
+    SSH_ASKPASS: "evil",
+    PATH: [".", "bin", "", "/usr/bin"].join(delimiter),
+  });
   try {
     const env = environment({ root: "/a/b", home: "/h", system: realSystem, own: { gitDir: "/g", index: "/i", objects: "/o" } });
     assert.is(env["PATH"], "/usr/bin");

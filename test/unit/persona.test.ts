@@ -68,11 +68,26 @@ test("A9: bytes that are not UTF-8 become U+FFFD, with a warning", () => {
 });
 
 test("A9: a YAML bomb, deep nesting and code are judged, never expanded or run", () => {
-  const bomb = ["a: &a [x, x, x]", ..."bcdefghij".split("").map((name, index) => `${name}: &${name} [*${"abcdefghi"[index]}, *${"abcdefghi"[index]}]`)].join("\n");
-  for (const yaml of [bomb, "[".repeat(20_000), "x: !!js/function 'function () { throw 1 }'", "{".repeat(20_000)]) assert.is(splitPersona(Buffer.from(`---\n${yaml}\n---\nAda`)).body, "Ada");
+  const bomb = [
+    "a: &a [x, x, x]",
+    ..."bcdefghij".split("").map((name, index) => `${name}: &${name} [*${"abcdefghi"[index]}, *${"abcdefghi"[index]}]`),
+  ].join("\n");
+  for (const yaml of [bomb, "[".repeat(20_000), "x: !!js/function 'function () { throw 1 }'", "{".repeat(20_000)])
+    assert.is(splitPersona(Buffer.from(`---\n${yaml}\n---\nAda`)).body, "Ada");
 });
 
-const kept = ["\n\nYou are Ada.  ", "tab\t", "\u00A0nbsp", "joined 👩\u200D💻\n\n\n", "   \n\t\n", "e\u0301", "é", "a\r\nb\r\n", "\u2028", "# Ada\n---\nx: 1\n"];
+const kept = [
+  "\n\nYou are Ada.  ",
+  "tab\t",
+  "\u00A0nbsp",
+  "joined 👩\u200D💻\n\n\n",
+  "   \n\t\n",
+  "e\u0301",
+  "é",
+  "a\r\nb\r\n",
+  "\u2028",
+  "# Ada\n---\nx: 1\n",
+];
 
 for (const body of kept) {
   test(`A12: kept byte for byte: ${JSON.stringify(body)}`, () => {
@@ -85,7 +100,13 @@ for (const body of kept) {
 }
 
 test("A12: any text without a fence at its start is the body, behind any front matter", () => {
-  const text = fc.string({ unit: fc.oneof(fc.constantFrom("\n", "\r\n", " ", "\t", "-", "---", ":", "\0", "#"), fc.string({ unit: "binary", minLength: 1, maxLength: 3 })), maxLength: 30 });
+  const text = fc.string({
+    unit: fc.oneof(
+      fc.constantFrom("\n", "\r\n", " ", "\t", "-", "---", ":", "\0", "#"),
+      fc.string({ unit: "binary", minLength: 1, maxLength: 3 }),
+    ),
+    maxLength: 30,
+  });
   fc.assert(
     fc.property(text, fc.constantFrom("", "---\npin: 1\n---\n", "---\n---\r\n"), (body, head) => {
       fc.pre(body.isWellFormed() && !/^[\s\uFEFF]*---/u.test(body) && !body.startsWith("\uFEFF"));

@@ -4,7 +4,20 @@ export type { TurnRequest } from "./domain/acceptance.ts";
 export { type Cause, type ErrorCode, type ErrorKind, HeadfastError, isHeadfastError, PrefixDriftError } from "./domain/errors.ts";
 export { limits } from "./domain/limits.ts";
 export type { AssistantMessage, Message, ToolCall, ToolResult, Usage, User } from "./domain/messages.ts";
-export type { Bot, Dialect, InboxItem, Logger, MemoryRepository, Model, ModelReply, ModelRequest, Tool, ToolContext, ToolMemory, TurnEvent } from "./domain/ports.ts";
+export type {
+  Bot,
+  Dialect,
+  InboxItem,
+  Logger,
+  MemoryRepository,
+  Model,
+  ModelReply,
+  ModelRequest,
+  Tool,
+  ToolContext,
+  ToolMemory,
+  TurnEvent,
+} from "./domain/ports.ts";
 export type { Attempt, Checkpoint, Entry, Outcome, Ownership, Turn } from "./domain/records.ts";
 export type { DeadLetter, Replay } from "./host/dead-letters.ts";
 export type { PrefixView, SessionView } from "./host/sessions.ts";

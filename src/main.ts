@@ -13,6 +13,7 @@ import { HostInbox } from "./host/inbox.ts";
 import { HostSessions } from "./host/sessions.ts";
 import { HostTurns } from "./host/turns.ts";
 import { gitRepository } from "./memory/repository.ts";
+import { scriptedModel } from "./models/scripted.ts";
 import { openQueues } from "./queues/queues.ts";
 import { openMongoStore } from "./store/store.ts";
 import { processName, realSystem } from "./system.ts";
@@ -37,17 +38,21 @@ export interface BotDefinition {
 }
 
 /** Where the Memory Repository is, said in the last sentence of our own role prompt. */
-const memoryPrompt = "Read and change files with the tools you are given. Notices about changed files reach you at the bottom of the conversation. Your Memory Repository is at /memory.";
+const memoryPrompt =
+  "Read and change files with the tools you are given. Notices about changed files reach you at the bottom of the conversation. Your Memory Repository is at /memory.";
 
 /** Checks a bot whole, once. @throws `configuration`, `invalid_id` */
 export function defineBot(definition: BotDefinition): Bot {
   const { model, attempts = limits.attemptsMax, onDead = "skip" } = definition;
-  const memory = typeof definition.memory === "string" ? gitRepository({ path: definition.memory, system: realSystem }) : (definition.memory ?? null);
+  const memory =
+    typeof definition.memory === "string" ? gitRepository({ path: definition.memory, system: realSystem }) : (definition.memory ?? null);
   const ownTools = definition.tools ?? [];
   const tools = memory !== null && definition.fileTools !== false ? [...fileTools(), ...ownTools] : ownTools;
   toolsText(tools);
-  if (!Number.isInteger(attempts) || attempts < 1 || attempts > 100) throw new HeadfastError("configuration", `attempts must be a whole number from 1 to 100, got ${attempts}`);
-  if (onDead !== "skip" && onDead !== "park") throw new HeadfastError("configuration", `onDead must be "skip" or "park", got ${JSON.stringify(onDead)}`);
+  if (!Number.isInteger(attempts) || attempts < 1 || attempts > 100)
+    throw new HeadfastError("configuration", `attempts must be a whole number from 1 to 100, got ${attempts}`);
+  if (onDead !== "skip" && onDead !== "park")
+    throw new HeadfastError("configuration", `onDead must be "skip" or "park", got ${JSON.stringify(onDead)}`);
   if (typeof model?.call !== "function") throw new HeadfastError("configuration", `bot ${JSON.stringify(definition.name)} needs a model`);
   const rolePrompts = [...(definition.rolePrompts ?? []).map((text) => text.toWellFormed()), ...(memory === null ? [] : [memoryPrompt])];
   return { name: checkBotName(definition.name), model, tools, rolePrompts, memory, attemptsMax: attempts, onDead };
@@ -90,13 +95,18 @@ async function open(connection: Connection): Promise<Opened> {
   const log = connection.logger ?? silentLogger;
   const system = connection.parts?.system ?? realSystem;
   const namespace = checkNamespace(connection.namespace ?? "headfast");
-  if ((connection.redis === undefined) !== (connection.mongo === undefined)) throw new HeadfastError("configuration", "give both redis and mongo, or neither (everything in memory)");
+  if ((connection.redis === undefined) !== (connection.mongo === undefined))
+    throw new HeadfastError("configuration", "give both redis and mongo, or neither (everything in memory)");
   const inMemory = connection.redis === undefined;
-  const store = connection.parts?.store ?? (inMemory ? memoryStore() : await openMongoStore({ url: connection.mongo as string, database: namespace, system, log }));
+  const store =
+    connection.parts?.store ??
+    (inMemory ? memoryStore() : await openMongoStore({ url: connection.mongo as string, database: namespace, system, log }));
   const closeStore = connection.parts?.store === undefined ? () => store.close() : async () => undefined;
   try {
     const shards = await agreedShards(store, connection.shards);
-    const queues = connection.parts?.queues ?? (inMemory ? memoryQueues({ system, shards }) : await openQueues({ url: connection.redis as string, namespace, shards, system, log }));
+    const queues =
+      connection.parts?.queues ??
+      (inMemory ? memoryQueues({ system, shards }) : await openQueues({ url: connection.redis as string, namespace, shards, system, log }));
     const closeQueues = connection.parts?.queues === undefined ? () => queues.close() : async () => undefined;
     const ledger: Ledger = { store, system, worker: processName(), shardOf: (session) => queues.shardOf(session) };
     return {
@@ -121,9 +131,15 @@ function checkNamespace(namespace: string): string {
 
 /** The number of shards is stored once; a process that wants another one refuses to start (rule 16). */
 async function agreedShards(store: Store, wanted: number | undefined): Promise<number> {
-  if (wanted !== undefined && (!Number.isInteger(wanted) || wanted < 1 || wanted > 1024)) throw new HeadfastError("configuration", `shards must be a whole number from 1 to 1024, got ${wanted}`);
+  if (wanted !== undefined && (!Number.isInteger(wanted) || wanted < 1 || wanted > 1024))
+    throw new HeadfastError("configuration", `shards must be a whole number from 1 to 1024, got ${wanted}`);
   const standing = Number(await store.settings.once("shards", String(wanted ?? 1)));
-  if (wanted !== undefined && standing !== wanted) throw new HeadfastError("shards_differ", `this namespace has ${standing} shards, not ${wanted}; start with ${standing}, or use another namespace`, { data: { standing, wanted } });
+  if (wanted !== undefined && standing !== wanted)
+    throw new HeadfastError(
+      "shards_differ",
+      `this namespace has ${standing} shards, not ${wanted}; start with ${standing}, or use another namespace`,
+      { data: { standing, wanted } },
+    );
   return standing;
 }
 
@@ -207,8 +223,24 @@ export async function startWorker(options: Connection & WorkerSettings): Promise
 
 async function runWorker({ ledger, queues, log }: Opened, settings: WorkerSettings): Promise<Worker> {
   const { bots, concurrency = 64, observeEveryMs = 0 } = settings;
-  if (!Number.isInteger(concurrency) || concurrency < 1) throw new HeadfastError("configuration", `concurrency must be a whole number from 1 on, got ${concurrency}`);
+  if (!Number.isInteger(concurrency) || concurrency < 1)
+    throw new HeadfastError("configuration", `concurrency must be a whole number from 1 on, got ${concurrency}`);
   const worker = new Worker({ ledger, queues, bots, log, concurrency, observeEveryMs });
   await worker.start();
   return worker;
+}
+
+// ── for the command line ───────────────────────────────────────────────────────────────────────────
+
+export { activationsKnown, inspectRedis, type RedisInspection } from "./queues/inspect.ts";
+export { inspectMongo, type MongoInspection } from "./store/inspect.ts";
+
+/** The Memory Repository in a folder, for a look from outside. */
+export function memoryAt(path: string): MemoryRepository {
+  return gitRepository({ path, system: realSystem });
+}
+
+/** A bot without a provider, to try a Memory Repository with: it answers in plain words and uses the file tools when asked. */
+export function trialBot(name: BotName, memory: string): Bot {
+  return defineBot({ name, memory, model: scriptedModel(undefined, { system: realSystem }) });
 }

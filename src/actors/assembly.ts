@@ -4,8 +4,8 @@
  * ready, not owned.
  */
 import { asHeadfastError, HeadfastError } from "../domain/errors.ts";
-import type { Bot, FrozenPrefix, MemoryRepository, Persona } from "../domain/ports.ts";
 import { insertOnce } from "../domain/insert-once.ts";
+import type { Bot, FrozenPrefix, MemoryRepository, Persona } from "../domain/ports.ts";
 import { type Prefix, prefixOf, sha256, toolsFrom, toolsText } from "../domain/prefix.ts";
 import type { Ownership } from "../domain/records.ts";
 import type { Conversation } from "./conversation.ts";
@@ -38,8 +38,15 @@ async function takeBaseline(assembly: Assembly, conversation: Conversation, bot:
   const frozen = await freeze(assembly, owner, bot, persona, new Date(system.now()).toISOString());
   await store.ownership.freeze(owner.session, { bot: checkpoint.bot, ownerEpoch: checkpoint.ownerEpoch, from: owner.baseline }, frozen);
   const standing = await store.ownership.get(owner.session); // what won is used by everybody
-  if (standing === undefined || standing.ownerEpoch !== checkpoint.ownerEpoch || standing.bot !== checkpoint.bot || standing.baseline === null) throw new OwnerChanged();
-  if (owner.baseline === 0 && standing.baseline === 1) assembly.log.info({ session: owner.session, bot: bot.name }, "the persona arrived: first baseline of a session that began without");
+  if (
+    standing === undefined ||
+    standing.ownerEpoch !== checkpoint.ownerEpoch ||
+    standing.bot !== checkpoint.bot ||
+    standing.baseline === null
+  )
+    throw new OwnerChanged();
+  if (owner.baseline === 0 && standing.baseline === 1)
+    assembly.log.info({ session: owner.session, bot: bot.name }, "the persona arrived: first baseline of a session that began without");
   conversation.owner = standing;
   conversation.prefix = null;
 }
@@ -51,7 +58,10 @@ async function hearBaseline(assembly: Assembly, conversation: Conversation, bot:
     if (look.state === "ready") await firstLook(assembly, conversation, bot, look.seen);
   } catch (error) {
     if (asHeadfastError(error).code !== "memory_unreadable") throw error;
-    assembly.log.warn({ session: conversation.session, bot: bot.name, error: String(error) }, "no first look at the Memory Repository; the turn's own look says so");
+    assembly.log.warn(
+      { session: conversation.session, bot: bot.name, error: String(error) },
+      "no first look at the Memory Repository; the turn's own look says so",
+    );
   }
 }
 
@@ -63,7 +73,10 @@ async function readPersona(memory: MemoryRepository | null): Promise<Persona> {
 async function freeze(assembly: Assembly, owner: Ownership, bot: Bot, persona: Persona, at: string): Promise<FrozenPrefix> {
   // At baseline 0 tools and role prompts are frozen already; only the persona was open.
   const tools = owner.toolsSha256 === undefined ? toolsText(bot.tools) : await part(assembly, owner, "tools_sha256", owner.toolsSha256);
-  const roles = owner.rolePromptsSha256 === undefined ? JSON.stringify(bot.rolePrompts) : await part(assembly, owner, "role_prompts_sha256", owner.rolePromptsSha256);
+  const roles =
+    owner.rolePromptsSha256 === undefined
+      ? JSON.stringify(bot.rolePrompts)
+      : await part(assembly, owner, "role_prompts_sha256", owner.rolePromptsSha256);
   const body = persona.state === "ready" ? persona.body.toWellFormed() : null;
   const prefix = prefixOf({ tools: toolsFrom(tools), rolePrompts: JSON.parse(roles) as string[], persona: body }, bot.model.dialect);
   for (const text of [tools, roles, prefix.text]) await keep(assembly, text);
@@ -80,7 +93,11 @@ async function freeze(assembly: Assembly, owner: Ownership, bot: Bot, persona: P
 async function loadPrefix(assembly: Assembly, owner: Ownership, bot: Bot): Promise<Prefix> {
   checkSnapshot(owner);
   if (owner.dialect !== bot.model.dialect.id) {
-    throw new HeadfastError("dialect_differs", `session ${JSON.stringify(owner.session)} was begun in dialect ${owner.dialect}, its bot now speaks ${bot.model.dialect.id}; begin a new session or go back to a model of the first`, { data: { session: owner.session } });
+    throw new HeadfastError(
+      "dialect_differs",
+      `session ${JSON.stringify(owner.session)} was begun in dialect ${owner.dialect}, its bot now speaks ${bot.model.dialect.id}; begin a new session or go back to a model of the first`,
+      { data: { session: owner.session } },
+    );
   }
   reportTools(assembly, owner, bot);
   const sha = owner.prefixSha256 ?? "";
@@ -92,7 +109,11 @@ function checkSnapshot(owner: Ownership): void {
   if (owner.baseline !== 1) return;
   if (owner.personaSnapshot === undefined || sha256(owner.personaSnapshot) !== owner.personaSha256) {
     const how = owner.personaSnapshot === undefined ? "is missing" : "is not the one that was taken (persona_sha256)";
-    throw new HeadfastError("document_invalid", `session_ownership of session ${JSON.stringify(owner.session)}: persona_snapshot ${how}; restore it, or re-own the session to take a new one`, { data: { session: owner.session, field: "persona_snapshot" } });
+    throw new HeadfastError(
+      "document_invalid",
+      `session_ownership of session ${JSON.stringify(owner.session)}: persona_snapshot ${how}; restore it, or re-own the session to take a new one`,
+      { data: { session: owner.session, field: "persona_snapshot" } },
+    );
   }
 }
 
@@ -102,21 +123,32 @@ function reportTools(assembly: Assembly, owner: Ownership, bot: Bot): void {
   const key = `${owner.session}:${now}`;
   if (now === owner.toolsSha256 || assembly.reported.has(key)) return;
   assembly.reported.add(key);
-  assembly.log.warn({ code: "frozen_tools_differ", session: owner.session, bot: bot.name }, "frozen_tools_differ: the session keeps the tools it was begun with");
+  assembly.log.warn(
+    { code: "frozen_tools_differ", session: owner.session, bot: bot.name },
+    "frozen_tools_differ: the session keeps the tools it was begun with",
+  );
 }
 
 async function keep(assembly: Assembly, text: string): Promise<void> {
   const sha = sha256(text);
   if (assembly.parts.has(sha)) return;
   const { store, system } = assembly.ledger;
-  await insertOnce(system, () => store.parts.put(sha, text), () => store.parts.get(sha));
+  await insertOnce(
+    system,
+    () => store.parts.put(sha, text),
+    () => store.parts.get(sha),
+  );
   assembly.parts.set(sha, text);
 }
 
 async function part(assembly: Assembly, owner: Ownership, field: string, sha: string): Promise<string> {
   const text = assembly.parts.get(sha) ?? (await assembly.ledger.store.parts.get(sha));
   if (text === undefined || sha256(text) !== sha) {
-    throw new HeadfastError("document_invalid", `prefix_parts ${sha} of session ${JSON.stringify(owner.session)} (${field}) ${text === undefined ? "is missing" : "was changed"}; restore it, or re-own the session`, { data: { session: owner.session, field } });
+    throw new HeadfastError(
+      "document_invalid",
+      `prefix_parts ${sha} of session ${JSON.stringify(owner.session)} (${field}) ${text === undefined ? "is missing" : "was changed"}; restore it, or re-own the session`,
+      { data: { session: owner.session, field } },
+    );
   }
   assembly.parts.set(sha, text);
   return text;

@@ -98,7 +98,8 @@ export class Conversation {
       this.#length += text.length + 1;
       this.bytes += 2 * text.length;
     }
-    if (entry.checkpoint.ownerEpoch !== this.checkpoint.ownerEpoch || entry.checkpoint.baseline !== this.checkpoint.baseline) this.prefix = null;
+    if (entry.checkpoint.ownerEpoch !== this.checkpoint.ownerEpoch || entry.checkpoint.baseline !== this.checkpoint.baseline)
+      this.prefix = null;
     if (entry.kind !== "next" && entry.kind !== "discarded") this.pending = null;
     this.tail = tailOf(entry);
   }
@@ -109,7 +110,11 @@ export class Conversation {
       const recorded = entry.checkpoint.sequence;
       const here = this.sequence(entry.rendered);
       if (entry.rendered.length !== entry.messages.length || (entry.kind === "step" && recorded?.sha256 !== here.sha256)) {
-        throw new HeadfastError("prefix_drift", `transcript of session ${JSON.stringify(this.session)}, seq ${entry.seq}: the recorded messages are not those that were sent`, { data: { part: "messages", seq: entry.seq } });
+        throw new HeadfastError(
+          "prefix_drift",
+          `transcript of session ${JSON.stringify(this.session)}, seq ${entry.seq}: the recorded messages are not those that were sent`,
+          { data: { part: "messages", seq: entry.seq } },
+        );
       }
     } catch (error) {
       this.broken ??= error as HeadfastError;

@@ -37,7 +37,12 @@ export async function gather(gathering: Gathering, conversation: Conversation, b
   if (memory.notice !== null) blocks.push({ type: "notice", text: memory.notice });
   for (const note of notes) blocks.push({ type: "note", text: note.text });
   blocks.push({ type: "input", text: turn.input, ...(turn.user === undefined ? {} : { user: turn.user }) });
-  return { message: { role: "user", blocks }, ...memory, notesTold: notes.at(-1)?.number ?? conversation.checkpoint.notesTold, notes: notes.map((note) => note.number) };
+  return {
+    message: { role: "user", blocks },
+    ...memory,
+    notesTold: notes.at(-1)?.number ?? conversation.checkpoint.notesTold,
+    notes: notes.map((note) => note.number),
+  };
 }
 
 async function unheardNotes(gathering: Gathering, conversation: Conversation): Promise<{ number: number; text: string }[]> {
@@ -61,7 +66,10 @@ async function hear(gathering: Gathering, conversation: Conversation, bot: Bot):
     const ours = asHeadfastError(error);
     if (ours.code !== "memory_unreadable") throw error;
     // What was heard stays: after the repair one notice tells the whole net change (rule 8).
-    gathering.log.warn({ session: conversation.session, bot: bot.name, error: ours.message }, "the Memory Repository could not be looked at");
+    gathering.log.warn(
+      { session: conversation.session, bot: bot.name, error: ours.message },
+      "the Memory Repository could not be looked at",
+    );
     return { heard, wrote, notice: lookFailed };
   }
 }
@@ -85,7 +93,13 @@ export async function firstLook(gathering: Gathering, conversation: Conversation
   const { store, system } = gathering.ledger;
   const now = heardOf(seen);
   await keepManifest(gathering, seen);
-  const standing = await store.observations.baseline(conversation.session, bot.name, conversation.checkpoint.ownerEpoch, now, new Date(system.now()).toISOString());
+  const standing = await store.observations.baseline(
+    conversation.session,
+    bot.name,
+    conversation.checkpoint.ownerEpoch,
+    now,
+    new Date(system.now()).toISOString(),
+  );
   return standing.baseline ?? now;
 }
 
@@ -94,7 +108,12 @@ export function heardOf({ state, branch, head }: MemoryState): Heard {
 }
 
 /** The text of the net change from what was heard to what is seen, or null (I7). */
-export async function noticeOf(gathering: Pick<Gathering, "ledger" | "manifests">, told: Heard, wrote: readonly Wrote[], seen: MemoryState): Promise<string | null> {
+export async function noticeOf(
+  gathering: Pick<Gathering, "ledger" | "manifests">,
+  told: Heard,
+  wrote: readonly Wrote[],
+  seen: MemoryState,
+): Promise<string | null> {
   if (told.state === seen.state && told.branch === seen.branch && wrote.length === 0) return null;
   const manifest = told.state === seen.state ? seen.manifest : await manifestOf(gathering, told.state);
   if (manifest === undefined) return "The Memory Repository changed; what it held when you last heard is no longer kept.";
@@ -102,7 +121,10 @@ export async function noticeOf(gathering: Pick<Gathering, "ledger" | "manifests"
   return change === null ? null : renderNotice(change);
 }
 
-async function manifestOf({ ledger, manifests }: Pick<Gathering, "ledger" | "manifests">, id: string): Promise<readonly ManifestEntry[] | undefined> {
+async function manifestOf(
+  { ledger, manifests }: Pick<Gathering, "ledger" | "manifests">,
+  id: string,
+): Promise<readonly ManifestEntry[] | undefined> {
   const known = manifests.get(id) ?? (await ledger.store.states.get(id));
   if (known !== undefined) remember(manifests, id, known);
   return known;
@@ -111,7 +133,11 @@ async function manifestOf({ ledger, manifests }: Pick<Gathering, "ledger" | "man
 export async function keepManifest({ ledger, manifests }: Pick<Gathering, "ledger" | "manifests">, seen: MemoryState): Promise<void> {
   if (manifests.has(seen.state)) return;
   const { states } = ledger.store;
-  await insertOnce(ledger.system, () => states.put(seen.state, seen.manifest), () => states.get(seen.state));
+  await insertOnce(
+    ledger.system,
+    () => states.put(seen.state, seen.manifest),
+    () => states.get(seen.state),
+  );
   remember(manifests, seen.state, seen.manifest);
 }
 

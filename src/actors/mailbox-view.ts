@@ -77,7 +77,11 @@ export class MailboxView {
       const owner = await claimSession(this.#ledger, request.session, request.bot);
       const { turn, duplicate } = await placeTurn(this.#ledger, freshTurn(this.#ledger, request, job.generation), owner.lastNumber);
       if (duplicate && turn.inputSha256 !== sha256(request.input)) {
-        await this.#refuse({ jobId: job.jobId, refused: "turn_id_reused: the session has another input under this turn_id", raw: JSON.stringify(job) });
+        await this.#refuse({
+          jobId: job.jobId,
+          refused: "turn_id_reused: the session has another input under this turn_id",
+          raw: JSON.stringify(job),
+        });
         return [];
       }
       return [{ ...job, number: turn.number }];
@@ -98,7 +102,15 @@ export class MailboxView {
 
 function requestOf(session: SessionId, job: QueuedTurn): TurnRequest {
   const { bot, turnId, input, user, deliverTo, traceparent } = job;
-  return { bot, session, turnId, input: input as string, ...(user && { user }), ...(deliverTo && { deliverTo }), ...(traceparent && { traceparent }) };
+  return {
+    bot,
+    session,
+    turnId,
+    input: input as string,
+    ...(user && { user }),
+    ...(deliverTo && { deliverTo }),
+    ...(traceparent && { traceparent }),
+  };
 }
 
 /** A turn of the queue as a record, where its document need not be read: first stay, nothing spent yet. */

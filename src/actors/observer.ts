@@ -23,7 +23,13 @@ export class MemoryObserver {
   readonly #published = new Map<BotName, string>();
   readonly #asked = new Map<BotName, string>();
 
-  constructor(ledger: Ledger, queues: Queues, bots: ReadonlyMap<BotName, Bot>, manifests: Map<string, readonly ManifestEntry[]>, log: Logger) {
+  constructor(
+    ledger: Ledger,
+    queues: Queues,
+    bots: ReadonlyMap<BotName, Bot>,
+    manifests: Map<string, readonly ManifestEntry[]>,
+    log: Logger,
+  ) {
     this.#ledger = ledger;
     this.#queues = queues;
     this.#bots = bots;
@@ -38,7 +44,9 @@ export class MemoryObserver {
     const first = !this.#published.has(bot.name) && !this.#asked.has(bot.name);
     this.#asked.set(bot.name, key);
     if (first) return; // the start-up look does it
-    this.#queues.observations.request(bot.name, "a session saw a change").catch((error: unknown) => this.#log.debug({ error: String(error) }, "an observation could not be asked for"));
+    this.#queues.observations
+      .request(bot.name, "a session saw a change")
+      .catch((error: unknown) => this.#log.debug({ error: String(error) }, "an observation could not be asked for"));
   }
 
   /** One look, and a pending notice for every live session that it concerns. */
@@ -87,7 +95,8 @@ export class MemoryObserver {
     if (text === null) await this.#queues.inbox.remove(owner.session, ["notice"]);
     else await this.#queues.inbox.publish(owner.session, { id: "notice", text });
     // A holder that told it in between removed nothing: what is no longer true goes now.
-    if (text !== null && (await store.log.get(owner.session, tail.seq + 1)) !== undefined) await this.#withdraw(owner, tail.checkpoint.ownerEpoch);
+    if (text !== null && (await store.log.get(owner.session, tail.seq + 1)) !== undefined)
+      await this.#withdraw(owner, tail.checkpoint.ownerEpoch);
     return text !== null;
   }
 

@@ -57,5 +57,8 @@ export function laterMs(asked: number | undefined): number {
 }
 
 function shut(key: string, ms: number): HeadfastError {
-  return new HeadfastError("model_later", `the provider limit ${JSON.stringify(key)} asks for a wait`, { retryAfterMs: ms, data: { limitKey: key } });
+  return new HeadfastError("model_later", `the provider limit ${JSON.stringify(key)} asks for a wait`, {
+    retryAfterMs: ms,
+    data: { limitKey: key },
+  });
 }

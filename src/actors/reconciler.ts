@@ -35,7 +35,11 @@ export class Reconciler {
   async pass(options: { olderThanMs: number | null; letters: boolean }): Promise<Repairs> {
     const repairs: Repairs = { turns: 0, activations: 0, marks: 0, letters: 0 };
     for (let shard = 0; shard < this.#queues.shards; shard += 1) {
-      await this.#openTurns(shard, options.olderThanMs === null ? null : markAt(shard, this.#ledger.system.now() - options.olderThanMs), repairs);
+      await this.#openTurns(
+        shard,
+        options.olderThanMs === null ? null : markAt(shard, this.#ledger.system.now() - options.olderThanMs),
+        repairs,
+      );
       if (options.letters) await this.#letters(shard, repairs);
     }
     if (repairs.turns + repairs.activations + repairs.marks > 0) this.#log.info({ ...repairs }, "the reconciler mended what was missing");
@@ -112,5 +116,10 @@ function bySession(turns: readonly Turn[]): Map<SessionId, Turn[]> {
 /** The whole turn with its history, as it lies in the dead-letter queue. */
 export function letterFrom(turn: Turn, entry: Entry | undefined): Letter {
   const { session, turnId, generation } = turn;
-  return { session, turnId, generation, payload: { turn, cause: entry?.cause ?? null, at: entry?.at ?? null, worker: entry?.worker ?? null } };
+  return {
+    session,
+    turnId,
+    generation,
+    payload: { turn, cause: entry?.cause ?? null, at: entry?.at ?? null, worker: entry?.worker ?? null },
+  };
 }

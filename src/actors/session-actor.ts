@@ -131,7 +131,12 @@ export class SessionActor {
     await rollForward(ledger, owner, conversation.tail);
     await conversation.catchUp(ledger.store);
     const standing = await ledger.store.ownership.get(this.#session);
-    if (standing === undefined || standing.ownerEpoch !== conversation.checkpoint.ownerEpoch) throw new HeadfastError("document_invalid", `session_ownership of session ${JSON.stringify(this.#session)} does not follow its log (owner_epoch)`, { data: { session: this.#session, field: "owner_epoch" } });
+    if (standing === undefined || standing.ownerEpoch !== conversation.checkpoint.ownerEpoch)
+      throw new HeadfastError(
+        "document_invalid",
+        `session_ownership of session ${JSON.stringify(this.#session)} does not follow its log (owner_epoch)`,
+        { data: { session: this.#session, field: "owner_epoch" } },
+      );
     conversation.owner = standing;
     conversation.prefix = null;
   }
@@ -157,7 +162,11 @@ export class SessionActor {
   async #required(number: number): Promise<Turn> {
     const turn = await this.#world.ledger.store.turns.byNumber(this.#session, number);
     if (turn !== undefined) return turn;
-    throw new HeadfastError("document_invalid", `turns has no document ${number} of session ${JSON.stringify(this.#session)}, which its log names`, { data: { session: this.#session, number } });
+    throw new HeadfastError(
+      "document_invalid",
+      `turns has no document ${number} of session ${JSON.stringify(this.#session)}, which its log names`,
+      { data: { session: this.#session, number } },
+    );
   }
 
   async #run(conversation: Conversation, turn: Turn): Promise<Ran> {
@@ -203,10 +212,15 @@ export class SessionActor {
     const observation = await ledger.store.observations.get(this.#session);
     const from = heard ?? observation?.baseline ?? null;
     const holds = observation?.pending != null && observation.pending.from === from?.state;
-    if (observation?.pending != null && !holds) await ledger.store.observations.project(this.#session, ownerEpoch, null, new Date(ledger.system.now()).toISOString());
+    if (observation?.pending != null && !holds)
+      await ledger.store.observations.project(this.#session, ownerEpoch, null, new Date(ledger.system.now()).toISOString());
     const items = await queues.inbox.list(this.#session);
     const stale = items.filter(({ id }) => (id === "notice" ? !holds : Number(id.replace("note-", "")) <= notesTold));
-    if (stale.length > 0) await queues.inbox.remove(this.#session, stale.map(({ id }) => id));
+    if (stale.length > 0)
+      await queues.inbox.remove(
+        this.#session,
+        stale.map(({ id }) => id),
+      );
     conversation.inboxStale = false;
   }
 
@@ -217,7 +231,15 @@ export class SessionActor {
     const outage = limits.outageMsMin + this.#world.ledger.system.random() * (limits.outageMsMax - limits.outageMsMin);
     const ms = ours.retryAfterMs ?? (ours.kind === "later" ? outage : limits.outageMsMax);
     const level = ours.kind === "later" ? "warn" : "error";
-    this.#world.log[level]({ session: this.#session, code: ours.code, error: ours.message, ...(ours.code === "unexpected" ? { stack: (error as Error).stack } : {}) }, "the activation is put off");
+    this.#world.log[level](
+      {
+        session: this.#session,
+        code: ours.code,
+        error: ours.message,
+        ...(ours.code === "unexpected" ? { stack: (error as Error).stack } : {}),
+      },
+      "the activation is put off",
+    );
     this.#world.count(ours.code);
     return { kind: "delay", ms, reason: ours.code };
   }

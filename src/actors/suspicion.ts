@@ -23,7 +23,8 @@ export class Suspicion {
 
   async admit(turn: Turn, charge: boolean): Promise<Admission> {
     const crashes = charge ? await this.#charge(turn) : turn.crashes;
-    if (crashes >= limits.crashesMax) return { kind: "dead", cause: { code: "crash_limit", message: `the process died ${crashes} times while this turn ran` } };
+    if (crashes >= limits.crashesMax)
+      return { kind: "dead", cause: { code: "crash_limit", message: `the process died ${crashes} times while this turn ran` } };
     if (crashes === 0) return { kind: "run" };
     const { suspect, ledger } = this.#world;
     if (suspect.session !== null) return { kind: "delay", ms: limits.outageMsMin, reason: "another suspect runs here" };
@@ -52,7 +53,13 @@ export class Suspicion {
     const known = turn.stallSeen?.job === stall.job ? turn.stallSeen.count : 0;
     if (stall.count <= known) return turn.crashes;
     const guilty = !stall.excused && (turn.crashes === 0 || turn.startMark !== null);
-    await this.#world.ledger.store.turns.addCrash(turn.session, turn.number, turn.stallSeen, { job: stall.job, count: stall.count }, guilty ? 1 : 0);
+    await this.#world.ledger.store.turns.addCrash(
+      turn.session,
+      turn.number,
+      turn.stallSeen,
+      { job: stall.job, count: stall.count },
+      guilty ? 1 : 0,
+    );
     return turn.crashes + (guilty ? 1 : 0);
   }
 }

@@ -5,7 +5,13 @@ import type { System } from "../domain/ports.ts";
  * Runs `work` with a signal that aborts with the outer one or after `ms`; does not wait for work that ignores it.
  * Leaves no timer behind. Rejects with the outer signal's reason, or with `late()`.
  */
-export async function withTimeout<T>(system: System, ms: number, outer: AbortSignal, work: (signal: AbortSignal) => Promise<T>, late: () => Error): Promise<T> {
+export async function withTimeout<T>(
+  system: System,
+  ms: number,
+  outer: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+  late: () => Error,
+): Promise<T> {
   outer.throwIfAborted();
   const inner = new AbortController();
   const finished = new AbortController();

@@ -75,11 +75,18 @@ async function callTool(run: ToolRun, call: ToolCall, memory: CallMemory): Promi
     ...(run.bot.memory === null ? {} : { memory }),
   };
   const args = parseArguments(call);
-  return withTimeout(run.ledger.system, limits.toolMsMax, run.signal, (signal) => tool.run(args, { ...context, signal }), () => new HeadfastError("tool_failed", `the tool did not finish within ${limits.toolMsMax} ms`));
+  return withTimeout(
+    run.ledger.system,
+    limits.toolMsMax,
+    run.signal,
+    (signal) => tool.run(args, { ...context, signal }),
+    () => new HeadfastError("tool_failed", `the tool did not finish within ${limits.toolMsMax} ms`),
+  );
 }
 
 function parseArguments(call: ToolCall): unknown {
-  if (Buffer.byteLength(call.arguments) > limits.toolArgumentsBytesMax) throw new HeadfastError("tool_failed", `the arguments exceed ${limits.toolArgumentsBytesMax} bytes`);
+  if (Buffer.byteLength(call.arguments) > limits.toolArgumentsBytesMax)
+    throw new HeadfastError("tool_failed", `the arguments exceed ${limits.toolArgumentsBytesMax} bytes`);
   try {
     return call.arguments.trim() === "" ? {} : (JSON.parse(call.arguments) as unknown);
   } catch (error) {
@@ -120,7 +127,8 @@ class CallMemory implements ToolMemory {
   }
 
   async write(path: string, bytes: Uint8Array): Promise<void> {
-    if (this.#writes >= limits.pathsWrittenMax) throw new HeadfastError("tool_failed", `one call may write ${limits.pathsWrittenMax} times`);
+    if (this.#writes >= limits.pathsWrittenMax)
+      throw new HeadfastError("tool_failed", `one call may write ${limits.pathsWrittenMax} times`);
     const now = await this.#memory.blobNow(path);
     const after = await this.#memory.blobOf(path, bytes);
     const intent = await this.#intend(path, now, after);
@@ -160,7 +168,13 @@ class CallMemory implements ToolMemory {
     const intent: WriteIntent = { v: recordVersion, session: turn.session, callId: this.callId, index: this.#writes, path, before, after };
     this.#writes += 1;
     const { journal } = ledger.store;
-    return (await insertOnce(ledger.system, () => journal.insert(intent), () => journal.get(turn.session, this.callId, intent.index))) ?? intent;
+    return (
+      (await insertOnce(
+        ledger.system,
+        () => journal.insert(intent),
+        () => journal.get(turn.session, this.callId, intent.index),
+      )) ?? intent
+    );
   }
 
   #remember(path: string, blobs: (string | null)[]): void {
@@ -173,7 +187,10 @@ export async function journalledWrites(ledger: Ledger, turn: Turn, step: number,
   let wrote: Wrote[] = [];
   for (const index of calls.keys()) {
     const intents = await ledger.store.journal.ofCall(turn.session, callIdOf({ turn, step }, index));
-    wrote = mergeWrote(wrote, intents.map(({ path, before, after }) => ({ path, blobs: [after, before] })));
+    wrote = mergeWrote(
+      wrote,
+      intents.map(({ path, before, after }) => ({ path, blobs: [after, before] })),
+    );
   }
   return wrote;
 }

@@ -4,7 +4,6 @@
  * exactly one outcome (I4).
  */
 import { uniqueMark } from "../domain/acceptance.ts";
-import { parkedAt, unparked, withOutcome } from "../domain/checkpoint.ts";
 import type { Draft } from "../domain/entry.ts";
 import { asHeadfastError, type Cause, causeOf, HeadfastError } from "../domain/errors.ts";
 import { limits } from "../domain/limits.ts";
@@ -13,7 +12,7 @@ import { mergeWrote } from "../domain/net-change.ts";
 import { cancelDraft } from "../domain/operations.ts";
 import type { Bot, Lease, ModelReply, TurnEvent } from "../domain/ports.ts";
 import { guard, type Prefix, toolsFrom } from "../domain/prefix.ts";
-import type { CancelReason, Checkpoint, Heard, Outcome, Turn, Wrote } from "../domain/records.ts";
+import type { CancelReason, Outcome, Turn, Wrote } from "../domain/records.ts";
 import { Appender } from "./appender.ts";
 import { ensurePrefix, OwnerChanged } from "./assembly.ts";
 import type { Conversation } from "./conversation.ts";
@@ -22,17 +21,8 @@ import type { Ran, State } from "./states.ts";
 import { Suspicion } from "./suspicion.ts";
 import { withTimeout } from "./timeout.ts";
 import { journalledWrites, runTools, toolNames } from "./tooling.ts";
+import { type Appended, type Author, deadDraft, stepDraft } from "./turn-drafts.ts";
 import type { SessionWorld } from "./world.ts";
-
-/** What one step appends before the model is called, and what the session has heard and written once it stands. */
-interface Appended {
-  messages: Message[];
-  heard: Heard | null;
-  wrote: Wrote[];
-  notesTold: number;
-  notice: string | null;
-  notes: number[];
-}
 
 /** The turn was ended, or the session moved, while a call was in flight: its answer is dropped. */
 class Overtaken extends Error {}
@@ -69,7 +59,7 @@ export class TurnRunner {
     try {
       const held = await suspicion.admit(this.#turn, charge);
       if (held.kind === "delay") return held;
-      if (held.kind === "dead") return await this.#close(this.#deadDraft(held.cause));
+      if (held.kind === "dead") return await this.#close(() => this.#dead(held.cause));
       return await this.#attemptOrFail();
     } finally {
       await suspicion.release(this.#turn);
@@ -88,13 +78,20 @@ export class TurnRunner {
   lookForEnd(): void {
     void this.#endSeen().then(
       (seen) => seen && this.#overtaken.abort(new Overtaken()),
-      (error: unknown) => this.#world.log.debug({ session: this.#turn.session, error: String(error) }, "a signal could not be followed; the log decides at the next insert"),
+      (error: unknown) =>
+        this.#world.log.debug(
+          { session: this.#turn.session, error: String(error) },
+          "a signal could not be followed; the log decides at the next insert",
+        ),
     );
   }
 
   async #endSeen(): Promise<boolean> {
     const { store } = this.#world.ledger;
-    const [behind, document] = await Promise.all([store.log.read(this.#turn.session, this.#conversation.tail.seq + 1, limits.logBatchMax), store.turns.byNumber(this.#turn.session, this.#turn.number)]);
+    const [behind, document] = await Promise.all([
+      store.log.read(this.#turn.session, this.#conversation.tail.seq + 1, limits.logBatchMax),
+      store.turns.byNumber(this.#turn.session, this.#turn.number),
+    ]);
     return document?.cancelMark != null || behind.some((entry) => this.#log.concerns(entry));
   }
 
@@ -131,7 +128,7 @@ export class TurnRunner {
       // With steps recorded a cancel is a mark, and the holder obeys it before its next insert (rule 7).
       if (step > 1 && (await this.#cancelAsked()) !== null) return this.#cancel(appended.wrote);
       const done = reply.message.toolCalls.length === 0;
-      const stands = await this.#log.append(() => this.#stepDraft(prefix, appended, rendered, reply, step, done));
+      const stands = await this.#log.append(() => stepDraft(this.#author(), appended, { rendered, reply, step, prefix }));
       if (!stands) return "again";
       this.#told(appended);
       if (done) return this.#ended("done", { text: reply.message.text });
@@ -149,13 +146,16 @@ export class TurnRunner {
   #closers(): Message[] {
     const { last } = this.#conversation;
     if (last?.role !== "assistant" || last.toolCalls.length === 0) return [];
-    return [{ role: "tool", results: last.toolCalls.map((call) => ({ id: call.id, text: "not run: the turn ended before", isError: true })) }];
+    return [
+      { role: "tool", results: last.toolCalls.map((call) => ({ id: call.id, text: "not run: the turn ended before", isError: true })) },
+    ];
   }
 
   async #useTools(step: number): Promise<Appended> {
     const { checkpoint, last, pending } = this.#conversation;
     const kept = { heard: checkpoint.heard, notesTold: checkpoint.notesTold, notice: null, notes: [] };
-    if (pending?.number === this.#turn.number && pending.step === step) return { ...kept, messages: pending.messages, wrote: mergeWrote(checkpoint.wrote, pending.wrote) };
+    if (pending?.number === this.#turn.number && pending.step === step)
+      return { ...kept, messages: pending.messages, wrote: mergeWrote(checkpoint.wrote, pending.wrote) };
     this.#enter({ at: "tooling", turn: this.#turn.number, step });
     const calls = openCalls(last);
     const { message, wrote } = await runTools(
@@ -175,7 +175,9 @@ export class TurnRunner {
   }
 
   async #frozenTools(): Promise<Set<string>> {
-    const text = this.#world.parts.get(this.#conversation.owner.toolsSha256 ?? "") ?? (await this.#world.ledger.store.parts.get(this.#conversation.owner.toolsSha256 ?? ""));
+    const text =
+      this.#world.parts.get(this.#conversation.owner.toolsSha256 ?? "") ??
+      (await this.#world.ledger.store.parts.get(this.#conversation.owner.toolsSha256 ?? ""));
     return toolNames(toolsFrom(text ?? "[]"));
   }
 
@@ -183,44 +185,22 @@ export class TurnRunner {
     const { model } = this.#bot;
     const { dialect } = model;
     const messages = this.#conversation.rendered;
-    const { body, cuts } = dialect.renderBody(prefix.text, [...messages, ...rendered], { model: model.name, maxTokens: model.maxTokens, settled: messages.length });
+    const { body, cuts } = dialect.renderBody(prefix.text, [...messages, ...rendered], {
+      model: model.name,
+      maxTokens: model.maxTokens,
+      settled: messages.length,
+    });
     guard({ prefix: prefix.text, messages: messages.join(dialect.separator) }, rendered, dialect.separator, body, cuts); // I2: the bytes that go out
     this.#signal.throwIfAborted();
     const { session, turnId, traceparent } = this.#turn;
     const onDelta = (text: string): void => this.#emit("message.delta", { text });
-    const call = (signal: AbortSignal): Promise<ModelReply> => model.call({ body, session, turnId, step, signal, ...(traceparent && { traceparent }), onDelta });
+    const call = (signal: AbortSignal): Promise<ModelReply> =>
+      model.call({ body, session, turnId, step, signal, ...(traceparent && { traceparent }), onDelta });
     const late = (): HeadfastError => new HeadfastError("model_timeout", `the model did not answer within ${limits.modelCallMsMax} ms`);
-    const reply = await this.#world.gate.pass(model.limitKey, () => withTimeout(this.#world.ledger.system, limits.modelCallMsMax, this.#signal, call, late));
+    const reply = await this.#world.gate.pass(model.limitKey, () =>
+      withTimeout(this.#world.ledger.system, limits.modelCallMsMax, this.#signal, call, late),
+    );
     return checkedReply(reply);
-  }
-
-  #stepDraft(prefix: Prefix, appended: Appended, rendered: readonly string[], reply: ModelReply, step: number, done: boolean): Draft {
-    const { turnId, generation, number } = this.#turn;
-    const all = [...rendered, this.#bot.model.dialect.renderMessage(reply.message)];
-    const base: Checkpoint = {
-      ...this.#conversation.checkpoint,
-      baseline: this.#conversation.owner.baseline ?? 0,
-      heard: appended.heard,
-      wrote: appended.wrote,
-      notesTold: appended.notesTold,
-      sequence: this.#conversation.sequence(all),
-    };
-    const checkpoint = done ? unparked(withOutcome(base, number), turnId) : { ...base, open: { number, turnId, generation, steps: step } };
-    return {
-      kind: "step",
-      worker: this.#world.ledger.worker,
-      turn: { number, turnId, generation },
-      step,
-      messages: [...appended.messages, reply.message],
-      rendered: all,
-      dialect: this.#bot.model.dialect.id,
-      model: this.#bot.model.name,
-      usage: reply.usage,
-      notice: appended.notice,
-      outcome: done ? "done" : null,
-      prefixSha256: prefix.sha256,
-      checkpoint,
-    };
   }
 
   // ── ends other than done ───────────────────────────────────────────────────────────────────────
@@ -233,7 +213,7 @@ export class TurnRunner {
     if (ours.kind === "later") return this.#putOff(ours, error);
     if (ours.code === "prefix_drift" || ours.code === "document_invalid") this.#alarm(ours);
     const attempt = await this.#spendAttempt(error, ours);
-    if (attempt.dead) return this.#close(this.#deadDraft(causeOf(error)));
+    if (attempt.dead) return this.#close(() => this.#dead(causeOf(error)));
     this.#emit("turn.retrying", { attempt: attempt.number, after_ms: attempt.ms, code: ours.code });
     return { kind: "delay", ms: attempt.ms, reason: ours.code };
   }
@@ -241,7 +221,10 @@ export class TurnRunner {
   /** A session whose bytes are not what was recorded: counted and said loudly, each time. */
   #alarm(ours: HeadfastError): void {
     this.#world.count(ours.code);
-    this.#world.log.error({ session: this.#turn.session, turn: this.#turn.turnId, code: ours.code, error: ours.message }, "the turn is dead: the session is not as it was recorded");
+    this.#world.log.error(
+      { session: this.#turn.session, turn: this.#turn.turnId, code: ours.code, error: ours.message },
+      "the turn is dead: the session is not as it was recorded",
+    );
   }
 
   async #overtakenEnd(): Promise<Ran> {
@@ -268,19 +251,21 @@ export class TurnRunner {
     const backoff = Math.min(limits.backoffMsMin * 2 ** (number - 1), limits.backoffMsMax);
     const ms = Math.round(backoff * (1 + system.random() / 2));
     const endedAt = new Date(system.now()).toISOString();
-    await store.turns.addAttempt(this.#turn.session, this.#turn.number, { number, worker, startedAt: this.#startedAt, endedAt, error: causeOf(error) }, dead ? null : this.#world.queues.now() + ms);
+    await store.turns.addAttempt(
+      this.#turn.session,
+      this.#turn.number,
+      { number, worker, startedAt: this.#startedAt, endedAt, error: causeOf(error) },
+      dead ? null : this.#world.queues.now() + ms,
+    );
     return { number, dead, ms };
   }
 
-  #deadDraft(cause: Cause): () => Promise<Draft> {
-    const { number, turnId, generation } = this.#turn;
-    return async () => {
-      const wrote = await this.#looseWrites();
-      const parks = this.#bot.onDead === "park";
-      const ended = withOutcome({ ...this.#conversation.checkpoint, wrote }, number);
-      const checkpoint = parks ? parkedAt(ended, this.#turn) : unparked(ended, turnId);
-      return { kind: "dead", worker: this.#world.ledger.worker, turn: { number, turnId, generation }, outcome: "dead", cause, parks, checkpoint };
-    };
+  async #dead(cause: Cause): Promise<Draft> {
+    return deadDraft(this.#author(), await this.#looseWrites(), cause);
+  }
+
+  #author(): Author {
+    return { conversation: this.#conversation, bot: this.#bot, turn: this.#turn, worker: this.#world.ledger.worker };
   }
 
   async #cancelAsked(): Promise<CancelReason | null> {
@@ -325,7 +310,10 @@ export class TurnRunner {
     const { seq } = this.#conversation.tail;
     const { ledger } = this.#world;
     const letter = outcome === "dead" ? uniqueMark(ledger.shardOf(session), ledger.system) : null;
-    this.#world.settlement.add({ session, number, outcome, outcomeSeq: seq, letter }, { session, lastNumber: number, lastSeq: seq, activeAt: ledger.system.now() });
+    this.#world.settlement.add(
+      { session, number, outcome, outcomeSeq: seq, letter },
+      { session, lastNumber: number, lastSeq: seq, activeAt: ledger.system.now() },
+    );
     this.#emit(`turn.${outcome}`, data);
     return "ended";
   }
@@ -361,9 +349,22 @@ function openCalls(last: Message | null): readonly ToolCall[] {
 /** What a model answers is untrusted: bounded before it is kept. */
 function checkedReply(reply: ModelReply): ModelReply {
   const { text, toolCalls } = reply.message;
-  if (toolCalls.length > limits.toolCallsPerStepMax) throw new HeadfastError("reply_too_large", `the model asked for ${toolCalls.length} tool calls at once, the limit is ${limits.toolCallsPerStepMax}`);
+  if (toolCalls.length > limits.toolCallsPerStepMax)
+    throw new HeadfastError(
+      "reply_too_large",
+      `the model asked for ${toolCalls.length} tool calls at once, the limit is ${limits.toolCallsPerStepMax}`,
+    );
   const bytes = Buffer.byteLength(text) + toolCalls.reduce((sum, call) => sum + Buffer.byteLength(call.arguments), 0);
-  if (bytes > limits.replyBytesMax) throw new HeadfastError("reply_too_large", `the model answered ${bytes} bytes, the limit is ${limits.replyBytesMax}`);
-  const message: AssistantMessage = { role: "assistant", text: text.toWellFormed(), toolCalls: toolCalls.map((call) => ({ id: call.id.toWellFormed(), name: call.name.toWellFormed(), arguments: call.arguments.toWellFormed() })) };
+  if (bytes > limits.replyBytesMax)
+    throw new HeadfastError("reply_too_large", `the model answered ${bytes} bytes, the limit is ${limits.replyBytesMax}`);
+  const message: AssistantMessage = {
+    role: "assistant",
+    text: text.toWellFormed(),
+    toolCalls: toolCalls.map((call) => ({
+      id: call.id.toWellFormed(),
+      name: call.name.toWellFormed(),
+      arguments: call.arguments.toWellFormed(),
+    })),
+  };
   return { ...reply, message };
 }

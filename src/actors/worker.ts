@@ -5,7 +5,7 @@
 import { HeadfastError } from "../domain/errors.ts";
 import type { BotName } from "../domain/ids.ts";
 import { limits } from "../domain/limits.ts";
-import type { ActivationEnd, ActivationRunner, Bot, Ledger, Lease, Logger, Queues } from "../domain/ports.ts";
+import type { ActivationEnd, ActivationRunner, Bot, Lease, Ledger, Logger, Queues } from "../domain/ports.ts";
 import type { ManifestEntry, Turn } from "../domain/records.ts";
 import { WarmCopies } from "./conversation.ts";
 import { MemoryObserver } from "./observer.ts";
@@ -68,7 +68,10 @@ export class Worker {
   async start(): Promise<void> {
     const { queues } = this.#options;
     this.#closers.push(await queues.events.onSignal((session) => this.world.stays.signal(session)));
-    const observing = await queues.observations.work([...this.world.bots.keys()], async (bot, reason) => void (await this.observer.observe(bot, reason)));
+    const observing = await queues.observations.work(
+      [...this.world.bots.keys()],
+      async (bot, reason) => void (await this.observer.observe(bot, reason)),
+    );
     this.#closers.push(() => observing.close());
     queues.onRestart(() => void this.#reconcile({ olderThanMs: null, letters: true }));
     this.#loops.push(this.#reconcileLoop(), this.#observeLoop());
@@ -121,7 +124,10 @@ export class Worker {
     try {
       await this.#options.queues.observations.request(bot, reason);
     } catch (error) {
-      this.#options.log.warn({ bot, error: String(error) }, "a look at the Memory Repository could not be asked for; the one before the next turn makes up for it");
+      this.#options.log.warn(
+        { bot, error: String(error) },
+        "a look at the Memory Repository could not be asked for; the one before the next turn makes up for it",
+      );
     }
   }
 

@@ -1,10 +1,11 @@
 /**
  * Accepting a turn: its insert is the acknowledgement's ground, gives it its place (I3) and finds duplicates (I4).
  */
-import { findLast } from "./log.ts";
+
 import { HeadfastError } from "./errors.ts";
-import { checkBotName, checkId, type BotName, type SessionId, type TurnId } from "./ids.ts";
+import { type BotName, checkBotName, checkId, type SessionId, type TurnId } from "./ids.ts";
 import { limits } from "./limits.ts";
+import { findLast } from "./log.ts";
 import type { User } from "./messages.ts";
 import type { Ledger, System } from "./ports.ts";
 import { sha256 } from "./prefix.ts";
@@ -26,7 +27,8 @@ export interface TurnRequest {
  * @throws `invalid_id`, `invalid_input`, `input_too_large`
  */
 export function checkTurnRequest(value: unknown): TurnRequest {
-  if (value === null || typeof value !== "object" || Array.isArray(value)) throw new HeadfastError("invalid_input", "a turn must be an object { bot, session, turnId, input }");
+  if (value === null || typeof value !== "object" || Array.isArray(value))
+    throw new HeadfastError("invalid_input", "a turn must be an object { bot, session, turnId, input }");
   const given = value as Record<string, unknown>;
   const request: TurnRequest = {
     bot: checkBotName(given.bot),
@@ -38,7 +40,10 @@ export function checkTurnRequest(value: unknown): TurnRequest {
   if (given.deliverTo !== undefined) request.deliverTo = checkId("deliverTo", given.deliverTo);
   if (given.traceparent !== undefined) request.traceparent = checkText("traceparent", given.traceparent, 256);
   const unknown = Object.keys(given).find((key) => !turnFields.has(key));
-  if (unknown !== undefined) throw new HeadfastError("invalid_input", `a turn has no field ${JSON.stringify(unknown)}; it has ${[...turnFields].join(", ")}`, { data: { field: unknown } });
+  if (unknown !== undefined)
+    throw new HeadfastError("invalid_input", `a turn has no field ${JSON.stringify(unknown)}; it has ${[...turnFields].join(", ")}`, {
+      data: { field: unknown },
+    });
   return request;
 }
 
@@ -46,16 +51,25 @@ const turnFields = new Set(["bot", "session", "turnId", "input", "user", "delive
 
 /** A text of people or hosts: well-formed from here on. @throws `invalid_input`, `input_too_large` */
 export function checkText(field: string, value: unknown, bytesMax: number): string {
-  if (typeof value !== "string") throw new HeadfastError("invalid_input", `${field} must be a string, got ${value === null ? "null" : Array.isArray(value) ? "an array" : typeof value}`, { data: { field } });
+  if (typeof value !== "string")
+    throw new HeadfastError(
+      "invalid_input",
+      `${field} must be a string, got ${value === null ? "null" : Array.isArray(value) ? "an array" : typeof value}`,
+      { data: { field } },
+    );
   if (value === "") throw new HeadfastError("invalid_input", `${field} must not be empty`, { data: { field } });
   const text = value.toWellFormed();
   const bytes = Buffer.byteLength(text);
-  if (bytes > bytesMax) throw new HeadfastError("input_too_large", `${field} has ${bytes} bytes, the limit is ${bytesMax}`, { data: { field, bytes, bytesMax } });
+  if (bytes > bytesMax)
+    throw new HeadfastError("input_too_large", `${field} has ${bytes} bytes, the limit is ${bytesMax}`, {
+      data: { field, bytes, bytesMax },
+    });
   return text;
 }
 
 function checkUser(value: unknown): User {
-  if (value === null || typeof value !== "object" || Array.isArray(value)) throw new HeadfastError("invalid_input", "user must be an object { id, name? }", { data: { field: "user" } });
+  if (value === null || typeof value !== "object" || Array.isArray(value))
+    throw new HeadfastError("invalid_input", "user must be an object { id, name? }", { data: { field: "user" } });
   const { id, name } = value as Record<string, unknown>;
   const user: User = { id: checkId("user.id", id) };
   if (name !== undefined) user.name = checkText("user.name", name, limits.userNameBytesMax);
@@ -131,22 +145,39 @@ export async function placeTurn({ store, system }: Ledger, fresh: Turn, lastKnow
       await system.sleep(tries); // neither stands with a majority: insert the same number again (rule 3)
     }
   }
-  throw new HeadfastError("store_unavailable", `turn ${number} of session ${JSON.stringify(session)} is held by an insert without majority; send again with the same turnId`);
+  throw new HeadfastError(
+    "store_unavailable",
+    `turn ${number} of session ${JSON.stringify(session)} is held by an insert without majority; send again with the same turnId`,
+  );
 }
 
 /** The owner, claimed for the bot where the session is unknown (I5). @throws `ownership_conflict` naming the owner. */
-export async function claimSession({ store, system }: Ledger, session: SessionId, bot: BotName, more: { role?: string; provenance?: string; parent?: SessionId } = {}): Promise<Ownership> {
+export async function claimSession(
+  { store, system }: Ledger,
+  session: SessionId,
+  bot: BotName,
+  more: { role?: string; provenance?: string; parent?: SessionId } = {},
+): Promise<Ownership> {
   const standing = (await store.ownership.get(session)) ?? (await store.ownership.claim(freshOwnership(session, bot, system, more)));
   if (standing.bot !== bot) {
-    throw new HeadfastError("ownership_conflict", `session ${JSON.stringify(session)} belongs to bot ${JSON.stringify(standing.bot)}, not to ${JSON.stringify(bot)}; only a re-own changes that`, {
-      data: { session, owner: standing.bot, claimant: bot },
-    });
+    throw new HeadfastError(
+      "ownership_conflict",
+      `session ${JSON.stringify(session)} belongs to bot ${JSON.stringify(standing.bot)}, not to ${JSON.stringify(bot)}; only a re-own changes that`,
+      {
+        data: { session, owner: standing.bot, claimant: bot },
+      },
+    );
   }
   return standing;
 }
 
 /** The ownership document of a session that nobody owned. */
-export function freshOwnership(session: SessionId, bot: BotName, system: System, more: { role?: string; provenance?: string; parent?: SessionId } = {}): Ownership {
+export function freshOwnership(
+  session: SessionId,
+  bot: BotName,
+  system: System,
+  more: { role?: string; provenance?: string; parent?: SessionId } = {},
+): Ownership {
   const now = system.now();
   return {
     v: recordVersion,

@@ -13,7 +13,8 @@ export interface Tail {
 }
 
 /** An entry before it has a place: everything but what the tail and the system give. */
-export type Draft = Partial<Omit<Entry, "v" | "session" | "seq" | "writer" | "previousHash" | "hash" | "at">> & Pick<Entry, "kind" | "checkpoint" | "worker">;
+export type Draft = Partial<Omit<Entry, "v" | "session" | "seq" | "writer" | "previousHash" | "hash" | "at">> &
+  Pick<Entry, "kind" | "checkpoint" | "worker">;
 
 /** The hash before the first entry. */
 export const chainStart = "0".repeat(64);
@@ -97,9 +98,13 @@ function canonical(value: unknown): string {
 export function checkChain(entry: Entry, previous: Pick<Tail, "seq" | "hash">): void {
   const where = `transcript of session ${JSON.stringify(entry.session)}, seq ${entry.seq}`;
   if (entry.seq !== previous.seq + 1 || entry.previousHash !== previous.hash) {
-    throw new HeadfastError("document_invalid", `${where}: does not follow entry ${previous.seq} (previous_hash)`, { data: { session: entry.session, seq: entry.seq, field: "previous_hash" } });
+    throw new HeadfastError("document_invalid", `${where}: does not follow entry ${previous.seq} (previous_hash)`, {
+      data: { session: entry.session, seq: entry.seq, field: "previous_hash" },
+    });
   }
   if (hashOf(entry) !== entry.hash) {
-    throw new HeadfastError("document_invalid", `${where}: was changed after it was written (hash)`, { data: { session: entry.session, seq: entry.seq, field: "hash" } });
+    throw new HeadfastError("document_invalid", `${where}: was changed after it was written (hash)`, {
+      data: { session: entry.session, seq: entry.seq, field: "hash" },
+    });
   }
 }

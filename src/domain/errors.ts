@@ -107,9 +107,13 @@ export class HeadfastError extends Error {
 /** The difference that refuses a call: which part of the cached sequence, and its first differing byte. */
 export class PrefixDriftError extends HeadfastError {
   constructor(part: "tools" | "system" | "messages" | "length", byte: number, detail: string) {
-    super("prefix_drift", `the outgoing ${part} differ from what was recorded, first at byte ${byte} of the cached sequence: ${detail}; the call was not sent. A fork at the last good step is the way on.`, {
-      data: { part, byte },
-    });
+    super(
+      "prefix_drift",
+      `the outgoing ${part} differ from what was recorded, first at byte ${byte} of the cached sequence: ${detail}; the call was not sent. A fork at the last good step is the way on.`,
+      {
+        data: { part, byte },
+      },
+    );
     this.name = "PrefixDriftError";
   }
 }
@@ -145,6 +149,8 @@ function rootOf(error: Error): unknown {
 
 function cutText(text: string, bytesMax: number): string {
   if (Buffer.byteLength(text) <= bytesMax) return text;
-  const cut = Buffer.from(text).subarray(0, bytesMax - 4).toString("utf8");
+  const cut = Buffer.from(text)
+    .subarray(0, bytesMax - 4)
+    .toString("utf8");
   return `${cut.replace(/\uFFFD+$/u, "")}…`;
 }

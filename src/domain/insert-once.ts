@@ -4,7 +4,11 @@ import { limits } from "./limits.ts";
 import type { Inserted, System } from "./ports.ts";
 
 /** Resolves when it stands, by us or by another. `read` answers what has a majority. @throws `store_unavailable` */
-export async function insertOnce<T>(system: System, insert: () => Promise<Inserted>, read: () => Promise<T | undefined>): Promise<T | undefined> {
+export async function insertOnce<T>(
+  system: System,
+  insert: () => Promise<Inserted>,
+  read: () => Promise<T | undefined>,
+): Promise<T | undefined> {
   for (let tries = 0; tries < limits.raceTriesMax; tries += 1) {
     if ((await insert()) === "inserted") return undefined;
     const standing = await read();

@@ -14,7 +14,10 @@ import type { Entry, Ownership } from "./records.ts";
  * The last of things that are numbered densely from 1, by point reads: a hint that may lag, then doubling, then halving.
  * Resolves with undefined where there is none.
  */
-export async function findLast<T>(probe: (n: number) => Promise<T | undefined>, hint: number): Promise<{ n: number; value: T } | undefined> {
+export async function findLast<T>(
+  probe: (n: number) => Promise<T | undefined>,
+  hint: number,
+): Promise<{ n: number; value: T } | undefined> {
   let low: { n: number; value: T } | undefined;
   if (hint > 0) {
     const value = await probe(hint);

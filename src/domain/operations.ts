@@ -4,7 +4,7 @@
  */
 import { freshTurn, placeTurn } from "./acceptance.ts";
 import { hasOutcome, unparked, withNext, withOutcome } from "./checkpoint.ts";
-import { discardedKey, type Draft, type Tail } from "./entry.ts";
+import { type Draft, discardedKey, type Tail } from "./entry.ts";
 import { HeadfastError } from "./errors.ts";
 import type { BotName, SessionId, TurnId } from "./ids.ts";
 import { limits } from "./limits.ts";
@@ -30,7 +30,10 @@ export async function requireOwner(ledger: Ledger, session: SessionId): Promise<
 /** The latest generation of a turn. @throws `turn_not_found` */
 export async function latestGeneration(ledger: Ledger, session: SessionId, turnId: TurnId, from = 0): Promise<Turn> {
   let latest = await ledger.store.turns.byId(session, turnId, from);
-  if (latest === undefined) throw new HeadfastError("turn_not_found", `no turn ${JSON.stringify(turnId)} in session ${JSON.stringify(session)}`, { data: { session, turnId } });
+  if (latest === undefined)
+    throw new HeadfastError("turn_not_found", `no turn ${JSON.stringify(turnId)} in session ${JSON.stringify(session)}`, {
+      data: { session, turnId },
+    });
   for (;;) {
     const next = await ledger.store.turns.byId(session, turnId, latest.generation + 1);
     if (next === undefined) return latest;
@@ -58,7 +61,11 @@ export async function outcomeEntry(ledger: Ledger, turn: Turn, tail: Tail): Prom
     const found = entries.find((entry) => holdsOutcomeOf(entry, turn));
     if (found !== undefined) return found;
   }
-  throw new HeadfastError("document_invalid", `the log of session ${JSON.stringify(turn.session)} counts an outcome for turn ${turn.number} but holds none`, { data: { session: turn.session, number: turn.number } });
+  throw new HeadfastError(
+    "document_invalid",
+    `the log of session ${JSON.stringify(turn.session)} counts an outcome for turn ${turn.number} but holds none`,
+    { data: { session: turn.session, number: turn.number } },
+  );
 }
 
 function holdsOutcomeOf(entry: Entry, turn: Turn): boolean {
@@ -88,7 +95,14 @@ export async function cancelTurn(ledger: Ledger, owner: Ownership, turn: Turn, r
 /** The entry that ends a turn as cancelled. */
 export function cancelDraft(tail: Tail, turn: Pick<Turn, "number" | "turnId" | "generation">, reason: CancelReason, worker: string): Draft {
   const checkpoint = unparked(withOutcome(tail.checkpoint, turn.number), turn.turnId);
-  return { kind: "cancelled", worker, turn: { number: turn.number, turnId: turn.turnId, generation: turn.generation }, outcome: "cancelled", reason, checkpoint };
+  return {
+    kind: "cancelled",
+    worker,
+    turn: { number: turn.number, turnId: turn.turnId, generation: turn.generation },
+    outcome: "cancelled",
+    reason,
+    checkpoint,
+  };
 }
 
 /** Gives the session to another bot (rule 5): the entry first, then the document. Resolves with the owner that stands. */
@@ -100,7 +114,10 @@ export async function reownSession(ledger: Ledger, owner: Ownership, to: BotName
 
 function reownDraft(tail: Tail, to: BotName, actor: Actor, worker: string): Draft {
   const { open } = tail.checkpoint;
-  const closed = open === null ? tail.checkpoint : { ...withOutcome(tail.checkpoint, open.number), owed: { turnId: open.turnId, generation: open.generation } };
+  const closed =
+    open === null
+      ? tail.checkpoint
+      : { ...withOutcome(tail.checkpoint, open.number), owed: { turnId: open.turnId, generation: open.generation } };
   return {
     kind: "reowned",
     worker,
@@ -132,13 +149,25 @@ export async function rollForward(ledger: Ledger, owner: Ownership, tail: Tail):
 
 async function closedTurn(ledger: Ledger, session: SessionId, turnId: TurnId, generation: number): Promise<Turn> {
   const turn = await ledger.store.turns.byId(session, turnId, generation);
-  if (turn === undefined) throw new HeadfastError("turn_not_found", `no turn ${JSON.stringify(turnId)} of generation ${generation} in session ${JSON.stringify(session)}`);
+  if (turn === undefined)
+    throw new HeadfastError(
+      "turn_not_found",
+      `no turn ${JSON.stringify(turnId)} of generation ${generation} in session ${JSON.stringify(session)}`,
+    );
   return turn;
 }
 
 async function placeNextGeneration(ledger: Ledger, dead: Turn, lastKnown: number): Promise<Turn> {
   const { bot, session, turnId, input, user, deliverTo, traceparent } = dead;
-  const request = { bot, session, turnId, input, ...(user && { user }), ...(deliverTo && { deliverTo }), ...(traceparent && { traceparent }) };
+  const request = {
+    bot,
+    session,
+    turnId,
+    input,
+    ...(user && { user }),
+    ...(deliverTo && { deliverTo }),
+    ...(traceparent && { traceparent }),
+  };
   const { turn } = await placeTurn(ledger, freshTurn(ledger, request, dead.generation + 1), Math.max(lastKnown, dead.number));
   return turn;
 }
@@ -149,7 +178,14 @@ async function toHead(ledger: Ledger, owner: Ownership, turn: Turn, actor: Actor
     const owes = tail.checkpoint.owed?.turnId === turn.turnId;
     const checkpoint = withNext({ ...tail.checkpoint, owed: owes ? null : tail.checkpoint.owed }, turn.number);
     if (!owes && checkpoint.next === tail.checkpoint.next) return null;
-    return { kind: "next", worker: ledger.worker, by: actor.by, why: actor.why ?? null, turn: { number: turn.number, turnId: turn.turnId, generation: turn.generation }, checkpoint };
+    return {
+      kind: "next",
+      worker: ledger.worker,
+      by: actor.by,
+      why: actor.why ?? null,
+      turn: { number: turn.number, turnId: turn.turnId, generation: turn.generation },
+      checkpoint,
+    };
   });
 }
 
@@ -163,7 +199,12 @@ export interface DeadTurn {
 export async function deadTurn(ledger: Ledger, owner: Ownership, turnId: TurnId): Promise<DeadTurn> {
   const turn = await latestGeneration(ledger, owner.session, turnId);
   const state = await turnState(ledger, owner, turn);
-  const no = (reason: string): HeadfastError => new HeadfastError("dead_letter_not_found", `turn ${JSON.stringify(turnId)} of session ${JSON.stringify(owner.session)} is no dead letter: ${reason}`, { data: { session: owner.session, turnId } });
+  const no = (reason: string): HeadfastError =>
+    new HeadfastError(
+      "dead_letter_not_found",
+      `turn ${JSON.stringify(turnId)} of session ${JSON.stringify(owner.session)} is no dead letter: ${reason}`,
+      { data: { session: owner.session, turnId } },
+    );
   if (state.state !== "ended") throw no(`it is ${state.state}`);
   if (state.entry.outcome !== "dead") throw no(`its outcome is ${state.entry.outcome}`);
   if ((await ledger.store.log.byKey(owner.session, discardedKey(turnId, turn.generation))) !== undefined) throw no("it was discarded");
@@ -177,7 +218,13 @@ export interface Replayed {
 }
 
 /** Opens the turn's next generation (rule 4), at the tail or at the head. @throws `dead_letter_not_found` */
-export async function replayLetter(ledger: Ledger, owner: Ownership, dead: DeadTurn, position: "tail" | "head", actor: Actor): Promise<Replayed> {
+export async function replayLetter(
+  ledger: Ledger,
+  owner: Ownership,
+  dead: DeadTurn,
+  position: "tail" | "head",
+  actor: Actor,
+): Promise<Replayed> {
   const before = await ledger.store.turns.byId(owner.session, dead.turn.turnId, dead.turn.generation + 1);
   const turn = before ?? (await placeNextGeneration(ledger, dead.turn, owner.lastNumber));
   if (position === "head") await toHead(ledger, owner, turn, actor);
@@ -191,7 +238,14 @@ export async function discardLetter(ledger: Ledger, owner: Ownership, dead: Dead
   const key = discardedKey(turnId, generation);
   await appendDecided(ledger, owner, async (tail) => {
     if ((await ledger.store.log.byKey(owner.session, key)) !== undefined) return null;
-    return { kind: "discarded", worker: ledger.worker, by: actor.by, why: actor.why ?? null, turn: { number, turnId, generation }, checkpoint: unparked(tail.checkpoint, turnId) };
+    return {
+      kind: "discarded",
+      worker: ledger.worker,
+      by: actor.by,
+      why: actor.why ?? null,
+      turn: { number, turnId, generation },
+      checkpoint: unparked(tail.checkpoint, turnId),
+    };
   });
   await ledger.store.turns.clearLetter(owner.session, number);
 }

@@ -29,12 +29,17 @@ export function sortTools<T extends ToolSpec>(tools: readonly T[]): T[] {
 
 /** The frozen text of a tool set, for `prefix_parts`. @throws `configuration` for doubled names and exceeded limits. */
 export function toolsText(tools: readonly ToolSpec[]): string {
-  if (tools.length > limits.toolsMax) throw new HeadfastError("configuration", `a bot has ${tools.length} tools, the limit is ${limits.toolsMax}`);
+  if (tools.length > limits.toolsMax)
+    throw new HeadfastError("configuration", `a bot has ${tools.length} tools, the limit is ${limits.toolsMax}`);
   const sorted = sortTools(tools).map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
   for (const [i, tool] of sorted.entries()) {
     if (sorted[i + 1]?.name === tool.name) throw new HeadfastError("configuration", `two tools are named ${JSON.stringify(tool.name)}`);
     const bytes = Buffer.byteLength(JSON.stringify(tool));
-    if (bytes > limits.toolBytesMax) throw new HeadfastError("configuration", `the tool ${JSON.stringify(tool.name)} has ${bytes} bytes, the limit is ${limits.toolBytesMax}`);
+    if (bytes > limits.toolBytesMax)
+      throw new HeadfastError(
+        "configuration",
+        `the tool ${JSON.stringify(tool.name)} has ${bytes} bytes, the limit is ${limits.toolBytesMax}`,
+      );
   }
   return JSON.stringify(sorted);
 }
@@ -55,7 +60,8 @@ export function cachedSequence(body: string, cuts: readonly (readonly [number, n
   let sequence = "";
   let at = 0;
   for (const [from, to] of cuts) {
-    if (from < at || to < from || to > body.length) throw new HeadfastError("prefix_drift", `the cut ${from}-${to} does not fit into a body of ${body.length}`);
+    if (from < at || to < from || to > body.length)
+      throw new HeadfastError("prefix_drift", `the cut ${from}-${to} does not fit into a body of ${body.length}`);
     sequence += body.slice(at, from);
     at = to;
   }
@@ -73,7 +79,13 @@ export interface Recorded {
  * Compares an outgoing body with what was recorded (I2). `appended` is what this call adds, rendered.
  * @throws {PrefixDriftError} which part, which byte.
  */
-export function guard(recorded: Recorded, appended: readonly string[], separator: string, body: string, cuts: readonly (readonly [number, number])[]): void {
+export function guard(
+  recorded: Recorded,
+  appended: readonly string[],
+  separator: string,
+  body: string,
+  cuts: readonly (readonly [number, number])[],
+): void {
   const added = appended.join(separator);
   const joint = recorded.messages !== "" && added !== "" ? separator : "";
   const expected = recorded.prefix + recorded.messages + joint + added;
@@ -82,7 +94,11 @@ export function guard(recorded: Recorded, appended: readonly string[], separator
   const byte = firstDifference(sequence, expected);
   const part = byte < recorded.prefix.length ? "system" : "messages";
   const offset = Buffer.byteLength(expected.slice(0, byte), "utf8");
-  throw new PrefixDriftError(sequence.length < recorded.prefix.length ? "length" : part, offset, `${JSON.stringify(sequence.slice(byte, byte + 24))} instead of ${JSON.stringify(expected.slice(byte, byte + 24))}`);
+  throw new PrefixDriftError(
+    sequence.length < recorded.prefix.length ? "length" : part,
+    offset,
+    `${JSON.stringify(sequence.slice(byte, byte + 24))} instead of ${JSON.stringify(expected.slice(byte, byte + 24))}`,
+  );
 }
 
 /** The first index at which two texts differ. */

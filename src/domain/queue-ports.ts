@@ -130,7 +130,18 @@ export interface TurnEvent {
   session: SessionId;
   /** The log's seq at that time: clients drop what is not newer. */
   seq: number;
-  type: "turn.queued" | "turn.started" | "turn.retrying" | "message.delta" | "tool.started" | "tool.finished" | "notice.told" | "turn.heartbeat" | "turn.done" | "turn.dead" | "turn.cancelled";
+  type:
+    | "turn.queued"
+    | "turn.started"
+    | "turn.retrying"
+    | "message.delta"
+    | "tool.started"
+    | "tool.finished"
+    | "notice.told"
+    | "turn.heartbeat"
+    | "turn.done"
+    | "turn.dead"
+    | "turn.cancelled";
   turnId: TurnId;
   generation: number;
   data: Record<string, unknown>;

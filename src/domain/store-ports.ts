@@ -1,6 +1,19 @@
 /** MongoDB, the truth, as the protocol sees it. */
 import type { BotName, SessionId, TurnId } from "./ids.ts";
-import type { Attempt, CancelReason, Entry, Heard, ManifestEntry, Note, Observation, Outcome, Ownership, StallSeen, Turn, WriteIntent } from "./records.ts";
+import type {
+  Attempt,
+  CancelReason,
+  Entry,
+  Heard,
+  ManifestEntry,
+  Note,
+  Observation,
+  Outcome,
+  Ownership,
+  StallSeen,
+  Turn,
+  WriteIntent,
+} from "./records.ts";
 
 /** `duplicate`: some unique key collided; that alone proves nothing (rule 3). */
 export type Inserted = "inserted" | "duplicate";

@@ -2,7 +2,16 @@
 import { type Cause, HeadfastError } from "../domain/errors.ts";
 import { type BotName, checkId, type SessionId, type TurnId } from "../domain/ids.ts";
 import { limits } from "../domain/limits.ts";
-import { type Actor, type DeadTurn, deadTurn, discardLetter, latestGeneration, replayLetter, requireOwner, turnState } from "../domain/operations.ts";
+import {
+  type Actor,
+  type DeadTurn,
+  deadTurn,
+  discardLetter,
+  latestGeneration,
+  replayLetter,
+  requireOwner,
+  turnState,
+} from "../domain/operations.ts";
 import type { Ledger, Queues } from "../domain/ports.ts";
 import type { Attempt, Turn } from "../domain/records.ts";
 import { bestEffort } from "./best-effort.ts";
@@ -59,7 +68,8 @@ export class HostDeadLetters {
       if (filter.session !== undefined && this.#queues.shardOf(filter.session) !== shard) continue;
       for await (const turn of this.#marked(shard)) {
         if (letters.length >= limit) break;
-        if ((filter.session !== undefined && turn.session !== filter.session) || (filter.bot !== undefined && turn.bot !== filter.bot)) continue;
+        if ((filter.session !== undefined && turn.session !== filter.session) || (filter.bot !== undefined && turn.bot !== filter.bot))
+          continue;
         const letter = await this.#standing(turn);
         if (letter !== null) letters.push(letter);
       }

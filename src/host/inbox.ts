@@ -25,7 +25,14 @@ export class HostInbox {
     const owner = await requireOwner(this.#ledger, session);
     const tail = await readTail(store, owner);
     const last = await findLast((n) => store.notes.get(session, n), tail.checkpoint.notesTold);
-    const fresh: Note = { v: recordVersion, session, number: (last?.n ?? 0) + 1, text: checkText("text", text, limits.noteBytesMax), writer: system.id(), at: new Date(system.now()).toISOString() };
+    const fresh: Note = {
+      v: recordVersion,
+      session,
+      number: (last?.n ?? 0) + 1,
+      text: checkText("text", text, limits.noteBytesMax),
+      writer: system.id(),
+      at: new Date(system.now()).toISOString(),
+    };
     const number = await this.#place(fresh);
     const id = `note-${number}`;
     await bestEffort(() => this.#queues.inbox.publish(session, { id, text: fresh.text }));

@@ -9,7 +9,7 @@ import { emptyTail, findLast, readTail } from "../domain/log.ts";
 import { type Actor, reownSession, requireOwner } from "../domain/operations.ts";
 import type { Ledger, Queues } from "../domain/ports.ts";
 import { sha256, toolsFrom } from "../domain/prefix.ts";
-import type { Checkpoint, Entry, Ownership } from "../domain/records.ts";
+import type { Checkpoint, Entry, Ownership, Turn } from "../domain/records.ts";
 import { bestEffort } from "./best-effort.ts";
 
 export interface SessionView {
@@ -62,7 +62,10 @@ export class HostSessions {
 
   /** Newest activity first. */
   async list(filter: { bot?: BotName; limit?: number } = {}): Promise<Ownership[]> {
-    return this.#ledger.store.ownership.list({ ...(filter.bot === undefined ? {} : { bot: checkBotName(filter.bot) }), limit: Math.min(filter.limit ?? 100, limits.listMax) });
+    return this.#ledger.store.ownership.list({
+      ...(filter.bot === undefined ? {} : { bot: checkBotName(filter.bot) }),
+      limit: Math.min(filter.limit ?? 100, limits.listMax),
+    });
   }
 
   /** Gives the session to another bot (I5): clears the persona snapshot; what is queued stays queued. */
@@ -75,7 +78,10 @@ export class HostSessions {
   }
 
   /** Entries after the cursor (a seq), in order. */
-  async transcript(session: SessionId, options: { after?: number; limit?: number } = {}): Promise<{ entries: Entry[]; cursor: number; more: boolean }> {
+  async transcript(
+    session: SessionId,
+    options: { after?: number; limit?: number } = {},
+  ): Promise<{ entries: Entry[]; cursor: number; more: boolean }> {
     const owner = await requireOwner(this.#ledger, checkId("session", session));
     const after = options.after ?? 0;
     const limit = Math.min(options.limit ?? limits.logBatchMax, limits.listMax);
@@ -115,6 +121,17 @@ export class HostSessions {
     };
   }
 
+  /** Turns without an outcome, in order of their numbers; at most `limits.listMax`. @throws `session_not_found` */
+  async openTurns(session: SessionId): Promise<Turn[]> {
+    const { checkpoint, turns } = await this.get(session);
+    const open: Turn[] = [];
+    for (let number = checkpoint.through + 1; number <= turns && open.length < limits.listMax; number += 1) {
+      const turn = hasOutcome(checkpoint, number) ? undefined : await this.#ledger.store.turns.byNumber(session, number);
+      if (turn !== undefined) open.push(turn);
+    }
+    return open;
+  }
+
   /** How many turns wait behind a number without an outcome. */
   async waitingBehind(session: SessionId, number: number): Promise<number> {
     const view = await this.get(session);
@@ -127,7 +144,10 @@ export class HostSessions {
 
   async #part(owner: Ownership, hash: string): Promise<string> {
     const text = await this.#ledger.store.parts.get(hash);
-    if (text === undefined) throw new HeadfastError("document_invalid", `prefix_parts ${hash} of session ${JSON.stringify(owner.session)} is missing`, { data: { session: owner.session } });
+    if (text === undefined)
+      throw new HeadfastError("document_invalid", `prefix_parts ${hash} of session ${JSON.stringify(owner.session)} is missing`, {
+        data: { session: owner.session },
+      });
     return text;
   }
 }

@@ -2,12 +2,13 @@
  * Following one turn to its end. Events are lossy and only wake the watch: the end is read from the log, so a host sees
  * exactly one final event, also when it joins late or its connection was away (rule 20).
  */
+
+import type { Cause } from "../domain/errors.ts";
 import { HeadfastError } from "../domain/errors.ts";
 import { limits } from "../domain/limits.ts";
 import { requireOwner, turnState } from "../domain/operations.ts";
 import type { Ledger, Queues, TurnEvent } from "../domain/ports.ts";
 import type { CancelReason, Entry, Outcome, Turn } from "../domain/records.ts";
-import type { Cause } from "../domain/errors.ts";
 
 /** How a turn ended. */
 export interface Ended {
@@ -59,7 +60,11 @@ export class TurnWatch {
   static async open(ledger: Ledger, queues: Queues, turn: Turn): Promise<TurnWatch> {
     const watch = new TurnWatch(ledger, turn);
     try {
-      watch.#unsubscribe = await queues.events.subscribe(turn.session, (event) => watch.#heard(event), () => watch.#check());
+      watch.#unsubscribe = await queues.events.subscribe(
+        turn.session,
+        (event) => watch.#heard(event),
+        () => watch.#check(),
+      );
     } catch (error) {
       if (!(error instanceof HeadfastError) || error.code !== "queue_unavailable") throw error; // without events, the polls find the end
     }
@@ -81,7 +86,10 @@ export class TurnWatch {
     try {
       while (this.#ended === null) {
         if (this.#failure !== null) throw this.#failure;
-        if (late || signal?.aborted) throw new HeadfastError("wait_timeout", `turn ${JSON.stringify(this.#turn.turnId)} has no outcome yet; it goes on, wait again`, { data: { session: this.#turn.session, turnId: this.#turn.turnId } });
+        if (late || signal?.aborted)
+          throw new HeadfastError("wait_timeout", `turn ${JSON.stringify(this.#turn.turnId)} has no outcome yet; it goes on, wait again`, {
+            data: { session: this.#turn.session, turnId: this.#turn.turnId },
+          });
         await this.#next();
       }
       return this.#ended;

@@ -110,7 +110,11 @@ export class HostTurns {
 
   async #again(standing: Turn, inputSha256: string): Promise<Sent> {
     if (standing.inputSha256 !== inputSha256) {
-      throw new HeadfastError("turn_id_reused", `session ${JSON.stringify(standing.session)} has another input under the turnId ${JSON.stringify(standing.turnId)}; a new message needs a new id`, { data: { session: standing.session, turnId: standing.turnId } });
+      throw new HeadfastError(
+        "turn_id_reused",
+        `session ${JSON.stringify(standing.session)} has another input under the turnId ${JSON.stringify(standing.turnId)}; a new message needs a new id`,
+        { data: { session: standing.session, turnId: standing.turnId } },
+      );
     }
     const turn = await latestGeneration(this.#ledger, standing.session, standing.turnId, standing.generation);
     const state = await turnState(this.#ledger, await requireOwner(this.#ledger, turn.session), turn);
@@ -143,7 +147,11 @@ export class HostTurns {
     if (name.generation === undefined) return latestGeneration(this.#ledger, name.session, name.turnId);
     const turn = await this.#ledger.store.turns.byId(name.session, name.turnId, name.generation);
     if (turn !== undefined) return turn;
-    throw new HeadfastError("turn_not_found", `no turn ${JSON.stringify(name.turnId)} of generation ${name.generation} in session ${JSON.stringify(name.session)}`, { data: { ...name } });
+    throw new HeadfastError(
+      "turn_not_found",
+      `no turn ${JSON.stringify(name.turnId)} of generation ${name.generation} in session ${JSON.stringify(name.session)}`,
+      { data: { ...name } },
+    );
   }
 
   #publish(turn: Turn, type: TurnEvent["type"], data: Record<string, unknown>, seq = 0): void {

@@ -30,7 +30,24 @@ test("the same seed gives the same run, to the last operation", async () => {
 });
 
 test("a plan can be pinned: a calm world spends no attempt and repeats no call", async () => {
-  const calm = { failBefore: 0, loseAnswer: 0, tentative: 0, readFails: 0, crash: 0, modelFails: 0, modelLater: 0, modelRefuses: 0, modelHangs: 0, killer: false, toolSteps: 0, actions: {}, actionsMax: 0, workers: 2, sessions: ["s"], turnsPerSession: 4 };
+  const calm = {
+    failBefore: 0,
+    loseAnswer: 0,
+    tentative: 0,
+    readFails: 0,
+    crash: 0,
+    modelFails: 0,
+    modelLater: 0,
+    modelRefuses: 0,
+    modelHangs: 0,
+    killer: false,
+    toolSteps: 0,
+    actions: {},
+    actionsMax: 0,
+    workers: 2,
+    sessions: ["s"],
+    turnsPerSession: 4,
+  };
   const result = await simulate(1, calm);
   assert.is(result.violation, null);
   assert.is(result.calls, 5, "four turns and the last one in calm weather");

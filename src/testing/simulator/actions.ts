@@ -52,7 +52,8 @@ export class Actions {
         this.#wait(record);
       },
       (error: unknown) => {
-        if (!isHeadfastError(error, "store_unavailable", "ownership_conflict")) this.#fail("I11", `a good turn was refused: ${String(error)}`);
+        if (!isHeadfastError(error, "store_unavailable", "ownership_conflict"))
+          this.#fail("I11", `a good turn was refused: ${String(error)}`);
         else if (tries < 50) this.#sendRecord(record, tries + 1); // a host retries what it is unsure of
       },
     );
@@ -99,7 +100,13 @@ export class Actions {
   /** Dead letters of the log that a calm operator would deal with. */
   replay(session: string, turnId: string, position: "tail" | "head"): void {
     for (let operators = 1 + this.#chance.below(2); operators > 0; operators -= 1) {
-      this.#start(`replay ${session} ${turnId} to the ${position}`, this.#host().deadLetters.replay(session, turnId, { position, by: "operator" }), "dead_letter_not_found", "turn_not_found", "session_not_found");
+      this.#start(
+        `replay ${session} ${turnId} to the ${position}`,
+        this.#host().deadLetters.replay(session, turnId, { position, by: "operator" }),
+        "dead_letter_not_found",
+        "turn_not_found",
+        "session_not_found",
+      );
     }
   }
 
@@ -109,7 +116,9 @@ export class Actions {
       const { session, turnId, input, acknowledgedAt } = this.#chance.pick(this.sends);
       if (acknowledgedAt === null) return;
       const other = this.#chance.is(0.3);
-      const sent = this.#owner(session).then((bot) => this.#host().turns.send({ bot, session, turnId, input: other ? `${input}, changed` : input }));
+      const sent = this.#owner(session).then((bot) =>
+        this.#host().turns.send({ bot, session, turnId, input: other ? `${input}, changed` : input }),
+      );
       const judged = sent.then((answer) => {
         if (other) this.#fail("I4", `${turnId} was accepted with another input`);
         else if (!answer.duplicate) this.#fail("I4", `${turnId} was accepted twice`);
@@ -126,16 +135,26 @@ export class Actions {
       const to = this.#chance.pick(botNames);
       this.#world.history.disturb(session);
       const done = this.#host().sessions.reown(session, to, { by: "operator", why: "simulation" });
-      this.#start(`reown ${session} to ${to}`, done.then(() => this.#world.history.reowned.push({ session, to })), "session_not_found");
+      this.#start(
+        `reown ${session} to ${to}`,
+        done.then(() => this.#world.history.reowned.push({ session, to })),
+        "session_not_found",
+      );
     },
     replay: () => {
       const { session, turnId } = this.sends.length > 0 ? this.#chance.pick(this.sends) : { session: this.#session(), turnId: "t1" };
-      this.replay(session, turnId, this.#chance.pick(["tail", "head"]));
+      this.replay(session, turnId, this.#chance.pick(["tail", "head", "head"]));
     },
     discard: () => {
       if (this.sends.length === 0) return;
       const { session, turnId } = this.#chance.pick(this.sends);
-      this.#start(`discard ${turnId}`, this.#host().deadLetters.discard(session, turnId, { by: "operator" }), "dead_letter_not_found", "turn_not_found", "session_not_found");
+      this.#start(
+        `discard ${turnId}`,
+        this.#host().deadLetters.discard(session, turnId, { by: "operator" }),
+        "dead_letter_not_found",
+        "turn_not_found",
+        "session_not_found",
+      );
     },
     edit: () => this.#repository().edit(this.#chance.pick(["notes.md", "log.md", "PERSONA.md", "facts.md"]), `edit ${++this.#files}`),
     revert: () => this.#repository().edit("notes.md", "one\n"),
@@ -153,11 +172,18 @@ export class Actions {
     },
     post: () => {
       const note = { session: this.#session(), text: `note ${++this.#files}` };
-      this.#start("post", this.#host().inbox.post(note).then(() => this.notes.push(note)), "session_not_found");
+      this.#start(
+        "post",
+        this.#host()
+          .inbox.post(note)
+          .then(() => this.notes.push(note)),
+        "session_not_found",
+      );
     },
     reconcile: () => {
       const worker = this.#worker();
-      if (worker !== undefined) this.#start("reconcile", worker.worker.reconciler.pass({ olderThanMs: null, letters: this.#chance.is(0.3) }));
+      if (worker !== undefined)
+        this.#start("reconcile", worker.worker.reconciler.pass({ olderThanMs: null, letters: this.#chance.is(0.3) }));
     },
     crashWorker: () => {
       const worker = this.#worker();
@@ -178,13 +204,27 @@ export class Actions {
       const session = this.#session();
       const turnId = `foreign${++this.#files}`;
       void this.#owner(session).then((bot) => {
-        this.#world.queues.inject(session, { jobId: this.#world.queues.jobId(turnId, 0), turnId, generation: 0, bot, input: "from another client" });
+        this.#world.queues.inject(session, {
+          jobId: this.#world.queues.jobId(turnId, 0),
+          turnId,
+          generation: 0,
+          bot,
+          input: "from another client",
+        });
         return this.#world.queues.wake(session);
       });
     },
     bad: () => {
-      const bad = this.#chance.pick<unknown>([{ bot: "ada", session: "", turnId: "x", input: "y" }, { bot: "ada", session: { $ne: "" }, turnId: "x", input: "y" }, { bot: "ada", session: "\ud800", turnId: "x", input: "y" }, { bot: "ada", session: "tg:1", turnId: "bad", input: 7 }, null]);
-      const sent = this.#host().turns.send(bad as never).then(() => this.#fail("I11", "a bad turn was accepted"));
+      const bad = this.#chance.pick<unknown>([
+        { bot: "ada", session: "", turnId: "x", input: "y" },
+        { bot: "ada", session: { $ne: "" }, turnId: "x", input: "y" },
+        { bot: "ada", session: "\ud800", turnId: "x", input: "y" },
+        { bot: "ada", session: "tg:1", turnId: "bad", input: 7 },
+        null,
+      ]);
+      const sent = this.#host()
+        .turns.send(bad as never)
+        .then(() => this.#fail("I11", "a bad turn was accepted"));
       this.#start("a bad turn", sent, "invalid_id", "invalid_input");
     },
     claim: () => {

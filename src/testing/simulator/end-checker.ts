@@ -16,8 +16,14 @@ export async function checkAtRest(run: Run): Promise<void> {
 /** I4, I13: every turn that was acknowledged, and every one that stands, has one outcome. */
 function checkOutcomes({ world, logs, actions }: Run): void {
   const turns = world.store.contents().turns;
-  for (const { session, turnId } of actions.sends) demand(turns.some((turn) => turn.session === session && turn.turnId === turnId && turn.generation === 0), "I13", `the acknowledged turn ${turnId} is gone`);
-  for (const turn of turns) demand(logs.get(turn.session)?.ended.has(turn.number) === true, "I4", `turn ${turn.turnId}#${turn.generation} has no outcome`);
+  for (const { session, turnId } of actions.sends)
+    demand(
+      turns.some((turn) => turn.session === session && turn.turnId === turnId && turn.generation === 0),
+      "I13",
+      `the acknowledged turn ${turnId} is gone`,
+    );
+  for (const turn of turns)
+    demand(logs.get(turn.session)?.ended.has(turn.number) === true, "I4", `turn ${turn.turnId}#${turn.generation} has no outcome`);
   for (const session of world.plan.sessions) {
     const numbers = turns.filter((turn) => turn.session === session).map((turn) => turn.number);
     demand(Math.max(0, ...numbers) === numbers.length, "I3", `the numbers of ${session} have holes: ${numbers.join(", ")}`);
@@ -27,11 +33,16 @@ function checkOutcomes({ world, logs, actions }: Run): void {
 /** I3: acknowledged before the next was sent means a lower number. */
 function checkOrder({ world, actions }: Run): void {
   const turns = world.store.contents().turns.filter((turn) => turn.generation === 0);
-  const numberOf = (session: string, turnId: string): number => turns.find((turn) => turn.session === session && turn.turnId === turnId)?.number ?? 0;
+  const numberOf = (session: string, turnId: string): number =>
+    turns.find((turn) => turn.session === session && turn.turnId === turnId)?.number ?? 0;
   for (const a of actions.sends) {
     for (const b of actions.sends) {
       if (a.session !== b.session || a.acknowledgedAt === null || a.acknowledgedAt >= b.startedAt) continue;
-      demand(numberOf(a.session, a.turnId) < numberOf(b.session, b.turnId), "I3", `${a.turnId} was acknowledged before ${b.turnId} was sent, but stands behind it`);
+      demand(
+        numberOf(a.session, a.turnId) < numberOf(b.session, b.turnId),
+        "I3",
+        `${a.turnId} was acknowledged before ${b.turnId} was sent, but stands behind it`,
+      );
     }
   }
 }
@@ -41,16 +52,30 @@ function checkCauses({ world, logs }: Run): void {
   const { history } = world;
   for (const turn of world.store.contents().turns) {
     const injected = history.injected(turn.session, turn.turnId);
-    demand(turn.attemptsSpent <= injected.failures + injected.refusals, "I12", `${turn.turnId}#${turn.generation} spent ${turn.attemptsSpent} attempts, ${injected.failures + injected.refusals} failures were injected`);
-    demand(turn.crashes <= (history.crashes.get(turn.session) ?? 0), "I12", `${turn.turnId} was charged ${turn.crashes} crashes of ${history.crashes.get(turn.session) ?? 0}`);
-    demand(turn.crashes <= 5, "I12", `${turn.turnId} ran on after ${turn.crashes} crashes`);
+    demand(
+      turn.attemptsSpent <= injected.failures + injected.refusals,
+      "I12",
+      `${turn.turnId}#${turn.generation} spent ${turn.attemptsSpent} attempts, ${injected.failures + injected.refusals} failures were injected`,
+    );
+    demand(
+      turn.crashes <= (history.crashes.get(turn.session) ?? 0),
+      "I12",
+      `${turn.turnId} was charged ${turn.crashes} crashes of ${history.crashes.get(turn.session) ?? 0}`,
+    );
     const entry = logs.get(turn.session)?.ended.get(turn.number);
+    demand(turn.crashes < 5 || entry?.outcome !== "done", "I12", `${turn.turnId} ran on after ${turn.crashes} crashes`);
     if (entry?.outcome !== "dead") continue;
     const code = entry.cause?.code;
     if (code === "reowned") continue;
-    if (code === "model_failed" || code === "model_timeout") demand(injected.failures + injected.refusals >= 3, "I12", `${turn.turnId} is dead after ${injected.failures} failures`);
+    if (code === "model_failed" || code === "model_timeout")
+      demand(injected.failures + injected.refusals >= 3, "I12", `${turn.turnId} is dead after ${injected.failures} failures`);
     else if (code === "model_refused") demand(injected.refusals >= 1, "I12", `${turn.turnId} is dead without a refusal`);
-    else if (code === "crash_limit") demand((history.crashes.get(turn.session) ?? 0) >= 5, "I12", `${turn.turnId} is dead by crashes after ${history.crashes.get(turn.session) ?? 0}`);
+    else if (code === "crash_limit")
+      demand(
+        (history.crashes.get(turn.session) ?? 0) >= 5,
+        "I12",
+        `${turn.turnId} is dead by crashes after ${history.crashes.get(turn.session) ?? 0}`,
+      );
     else demand(false, "I12", `${turn.turnId} is dead by ${code}: ${entry.cause?.message}`);
   }
 }
@@ -61,10 +86,19 @@ function checkCalls({ world }: Run): void {
   if (plan.failBefore + plan.loseAnswer + plan.tentative + plan.readFails > 0) return;
   if ((plan.actions.redisAway ?? 0) + (plan.actions.replay ?? 0) + (plan.actions.reown ?? 0) > 0 || plan.onDead === "park") return;
   const answered = new Map<string, number>();
-  for (const call of history.calls) if (call.result === "ok") answered.set(JSON.stringify([call.session, call.turnId, call.step]), (answered.get(JSON.stringify([call.session, call.turnId, call.step])) ?? 0) + 1);
+  for (const call of history.calls)
+    if (call.result === "ok")
+      answered.set(
+        JSON.stringify([call.session, call.turnId, call.step]),
+        (answered.get(JSON.stringify([call.session, call.turnId, call.step])) ?? 0) + 1,
+      );
   for (const [key, times] of answered) {
     const [session] = JSON.parse(key) as [string];
-    demand(times <= 1 + (history.disturbances.get(session) ?? 0), "I12", `the call ${key} was answered ${times} times, with ${history.disturbances.get(session) ?? 0} disturbances`);
+    demand(
+      times <= 1 + (history.disturbances.get(session) ?? 0),
+      "I12",
+      `the call ${key} was answered ${times} times, with ${history.disturbances.get(session) ?? 0} disturbances`,
+    );
   }
 }
 
@@ -75,7 +109,11 @@ function checkHosts({ world, logs, actions }: Run): void {
     demand(ends.length === 1, "I4", `the host of ${turnId} heard of ${ends.length} ends`);
     const [end] = ends;
     const entry = end === undefined ? undefined : logs.get(session)?.entries[end.seq - 1];
-    demand(entry?.outcome === end?.outcome && entry?.turn?.turnId === turnId && entry?.kind !== "reowned", "I4", `the host of ${turnId} heard ${end?.outcome}, the log says ${entry?.outcome}`);
+    demand(
+      entry?.outcome === end?.outcome && entry?.turn?.turnId === turnId && entry?.kind !== "reowned",
+      "I4",
+      `the host of ${turnId} heard ${end?.outcome}, the log says ${entry?.outcome}`,
+    );
   }
 }
 
@@ -92,16 +130,22 @@ async function checkTold(run: Run): Promise<void> {
       if (!later) demand(memory.heard(session)?.state === look.seen.state, "I7", `session ${session} was not told of the last state`);
     }
   }
-  for (const { session, text } of actions.notes) demand(logs.get(session)?.tell.notes.has(text) === true, "I7", `the note ${JSON.stringify(text)} was never told`);
+  for (const { session, text } of actions.notes)
+    demand(logs.get(session)?.tell.notes.has(text) === true, "I7", `the note ${JSON.stringify(text)} was never told`);
 }
 
 /** I10. */
 async function checkNothingLeft({ world, logs }: Run): Promise<void> {
   const { queues } = world;
-  demand(queues.mailboxes.size === 0, "I10", `turn queues are left: ${[...queues.mailboxes].map(([session, jobs]) => `${session}: ${[...jobs.keys()].join(" ")}`).join("; ")}`);
+  demand(
+    queues.mailboxes.size === 0,
+    "I10",
+    `turn queues are left: ${[...queues.mailboxes].map(([session, jobs]) => `${session}: ${[...jobs.keys()].join(" ")}`).join("; ")}`,
+  );
   demand(queues.activations.pending.size === 0, "I10", "activations are left");
   for (const worker of world.workers) demand(worker.worker.world.stays.size === 0, "I10", "a stay is left");
-  for (const turn of world.store.contents().turns) demand(turn.open === null, "I10", `turn ${turn.turnId}#${turn.generation} of ${turn.session} is still marked open`);
+  for (const turn of world.store.contents().turns)
+    demand(turn.open === null, "I10", `turn ${turn.turnId}#${turn.generation} of ${turn.session} is still marked open`);
   for (const [session, items] of queues.inbox.items) {
     const told = [...items.values()].filter((item) => item.id.startsWith("note-") && logs.get(session)?.tell.notes.has(item.text) === true);
     demand(told.length === 0, "I10", `told notes are left in the inbox of ${session}`);

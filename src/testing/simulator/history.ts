@@ -1,7 +1,8 @@
 /** What the simulator knows from outside: who asked for what, and which faults were injected. Checkers judge by it. */
-import type { Ended } from "../../host/turn-watch.ts";
+
 import type { BotName, SessionId, TurnId } from "../../domain/ids.ts";
 import type { TurnRef } from "../../domain/records.ts";
+import type { Ended } from "../../host/turn-watch.ts";
 
 export interface SendRecord {
   session: SessionId;

@@ -3,8 +3,8 @@
  * say from the entries' kinds and turns, and never asks the code under test.
  */
 import { checkChain, type Tail } from "../../domain/entry.ts";
-import { emptyTail } from "../../domain/log.ts";
 import type { SessionId } from "../../domain/ids.ts";
+import { emptyTail } from "../../domain/log.ts";
 import type { Entry, Ownership, Turn } from "../../domain/records.ts";
 import type { History } from "./history.ts";
 
@@ -75,20 +75,36 @@ export class FollowedLog {
 
   #checkTurn(entry: Entry, turn: Turn | undefined): void {
     const named = entry.turn as NonNullable<Entry["turn"]>;
-    demand(turn !== undefined && turn.turnId === named.turnId && turn.generation === named.generation, "I4", `entry ${entry.seq} is about turn ${named.number}, which nobody sent as ${named.turnId}#${named.generation}`);
-    if (entry.kind !== "next" && entry.kind !== "discarded") demand(!this.ended.has(named.number), "I4", `entry ${entry.seq} (${entry.kind}) is about turn ${named.number}, which has an outcome`);
+    demand(
+      turn !== undefined && turn.turnId === named.turnId && turn.generation === named.generation,
+      "I4",
+      `entry ${entry.seq} is about turn ${named.number}, which nobody sent as ${named.turnId}#${named.generation}`,
+    );
+    if (entry.kind !== "next" && entry.kind !== "discarded")
+      demand(!this.ended.has(named.number), "I4", `entry ${entry.seq} (${entry.kind}) is about turn ${named.number}, which has an outcome`);
     if (entry.outcome === null) return;
     const before = this.#outcomes.get(`${named.turnId}#${named.generation - 1}`);
-    demand(named.generation === 0 || before?.outcome === "dead", "I4", `generation ${named.generation} of ${named.turnId} ended, while the one before is ${before?.outcome}`);
-    const all = [...this.#outcomes.entries()].filter(([key, ended]) => key.slice(0, key.lastIndexOf("#")) === named.turnId && ended.outcome !== "dead");
+    demand(
+      named.generation === 0 || before?.outcome === "dead",
+      "I4",
+      `generation ${named.generation} of ${named.turnId} ended, while the one before is ${before?.outcome}`,
+    );
+    const all = [...this.#outcomes.entries()].filter(
+      ([key, ended]) => key.slice(0, key.lastIndexOf("#")) === named.turnId && ended.outcome !== "dead",
+    );
     demand(all.length === 0, "I4", `${named.turnId} ended ${entry.outcome} after it had ended ${all[0]?.[1].outcome}`);
   }
 
   #checkStep(entry: Entry): void {
     const { number } = entry.turn as NonNullable<Entry["turn"]>;
-    if (this.#open !== null) demand(this.#open.number === number, "I3", `turn ${number} took a step while turn ${this.#open.number} was open`);
+    if (this.#open !== null)
+      demand(this.#open.number === number, "I3", `turn ${number} took a step while turn ${this.#open.number} was open`);
     else this.#checkMayRun(entry);
-    demand(entry.step === (this.#open?.steps ?? 0) + 1, "I4", `step ${entry.step} of turn ${number} follows ${this.#open?.steps ?? 0} recorded steps`);
+    demand(
+      entry.step === (this.#open?.steps ?? 0) + 1,
+      "I4",
+      `step ${entry.step} of turn ${number} follows ${this.#open?.steps ?? 0} recorded steps`,
+    );
     this.#checkBytes(entry);
   }
 
@@ -100,7 +116,11 @@ export class FollowedLog {
       return;
     }
     if (this.#parked !== null) {
-      demand(turnId === this.#parked.turnId && generation === this.#parked.generation + 1, "I3", `turn ${number} ran while the session was parked at ${this.#parked.turnId}`);
+      demand(
+        turnId === this.#parked.turnId && generation === this.#parked.generation + 1,
+        "I3",
+        `turn ${number} ran while the session was parked at ${this.#parked.turnId}`,
+      );
       return;
     }
     const [first] = this.#next;
@@ -117,12 +137,27 @@ export class FollowedLog {
   /** I1 and I2, on the body that was sent: parsed, without cache marks. */
   #checkBytes(entry: Entry): void {
     const { turnId } = entry.turn as NonNullable<Entry["turn"]>;
-    const call = this.#history.calls.findLast((made) => made.session === this.session && made.turnId === turnId && made.step === entry.step && made.process === entry.worker && made.result === "ok");
+    const call = this.#history.calls.findLast(
+      (made) =>
+        made.session === this.session &&
+        made.turnId === turnId &&
+        made.step === entry.step &&
+        made.process === entry.worker &&
+        made.result === "ok",
+    );
     demand(call !== undefined, "I2", `step ${entry.step} of ${turnId} was recorded without a call of ${entry.worker}`);
     const sent = cachedParts(call.body);
-    demand(sent.model === `model-of-${this.#bot}`, "I5", `step ${entry.step} of ${turnId} was made by ${sent.model}, the owner is ${this.#bot}`);
+    demand(
+      sent.model === `model-of-${this.#bot}`,
+      "I5",
+      `step ${entry.step} of ${turnId} was made by ${sent.model}, the owner is ${this.#bot}`,
+    );
     const expected = [...this.messages, ...entry.rendered.slice(0, -1)].map((text) => JSON.stringify(JSON.parse(text)));
-    demand(sent.messages.length === expected.length && sent.messages.every((text, i) => text === expected[i]), "I2", `the request of step ${entry.step} of ${turnId} is not the recorded log and what it appended`);
+    demand(
+      sent.messages.length === expected.length && sent.messages.every((text, i) => text === expected[i]),
+      "I2",
+      `the request of step ${entry.step} of ${turnId} is not the recorded log and what it appended`,
+    );
     const key = `${this.#epoch}.${entry.checkpoint.baseline}`;
     const known = this.#prefixes.get(key) ?? sent.prefix;
     this.#prefixes.set(key, known);
@@ -142,7 +177,8 @@ export class FollowedLog {
       this.#bot = entry.checkpoint.bot;
     }
     if (entry.kind === "discarded" && this.#parked?.turnId === entry.turn?.turnId) this.#parked = null;
-    for (const message of entry.messages) if (message.role === "user") for (const block of message.blocks) if (block.type === "note") this.#tellNote(block.text);
+    for (const message of entry.messages)
+      if (message.role === "user") for (const block of message.blocks) if (block.type === "note") this.#tellNote(block.text);
     if (entry.outcome !== null && entry.turn !== null) this.#end(entry);
   }
 
@@ -167,14 +203,35 @@ export class FollowedLog {
     let reached = 0;
     while (this.ended.has(reached + 1)) reached += 1;
     demand(through === reached, "I4", `entry ${entry.seq} says through ${through}, the log says ${reached}`);
-    demand((open?.number ?? null) === (this.#open?.number ?? null), "I3", `entry ${entry.seq} says open ${open?.number}, the log says ${this.#open?.number}`);
-    demand(bot === this.#bot && ownerEpoch === this.#epoch, "I5", `entry ${entry.seq} says owner ${bot} of epoch ${ownerEpoch}, the log says ${this.#bot} of ${this.#epoch}`);
-    demand(parked?.turnId === this.#parked?.turnId, "I3", `entry ${entry.seq} says parked at ${parked?.turnId}, the log says ${this.#parked?.turnId}`);
+    demand(
+      (open?.number ?? null) === (this.#open?.number ?? null),
+      "I3",
+      `entry ${entry.seq} says open ${open?.number}, the log says ${this.#open?.number}`,
+    );
+    demand(
+      bot === this.#bot && ownerEpoch === this.#epoch,
+      "I5",
+      `entry ${entry.seq} says owner ${bot} of epoch ${ownerEpoch}, the log says ${this.#bot} of ${this.#epoch}`,
+    );
+    demand(
+      parked?.turnId === this.#parked?.turnId,
+      "I3",
+      `entry ${entry.seq} says parked at ${parked?.turnId}, the log says ${this.#parked?.turnId}`,
+    );
   }
 }
 
 /** A request's parts in one spelling, without cache marks and parameters. */
 export function cachedParts(body: string): { model: string; prefix: string; messages: string[] } {
-  const parsed = JSON.parse(body, (key, value: unknown) => (key === "cache_control" ? undefined : value)) as { model: string; tools?: unknown; system?: unknown; messages: unknown[] };
-  return { model: parsed.model, prefix: JSON.stringify([parsed.tools ?? null, parsed.system ?? null]), messages: parsed.messages.map((message) => JSON.stringify(message)) };
+  const parsed = JSON.parse(body, (key, value: unknown) => (key === "cache_control" ? undefined : value)) as {
+    model: string;
+    tools?: unknown;
+    system?: unknown;
+    messages: unknown[];
+  };
+  return {
+    model: parsed.model,
+    prefix: JSON.stringify([parsed.tools ?? null, parsed.system ?? null]),
+    messages: parsed.messages.map((message) => JSON.stringify(message)),
+  };
 }

@@ -38,9 +38,15 @@ export class MemoryChecker {
     const known = this.#told.get(entry.session);
     const told: Told = known?.epoch === ownerEpoch ? known : { epoch: ownerEpoch, heard: baseline ?? heard, from: 0, before: 0 };
     if (entry.step === 1) this.#checkNotice(entry, told, heard, manifestOf);
-    else demand(entry.notice === null && heard.state === told.heard.state, "I7", `step ${entry.step} heard something in the middle of a turn`);
+    else
+      demand(entry.notice === null && heard.state === told.heard.state, "I7", `step ${entry.step} heard something in the middle of a turn`);
     const moved = entry.step === 1 && !isFailure(entry.notice ?? "");
-    this.#told.set(entry.session, { epoch: ownerEpoch, heard, from: moved ? told.before : told.from, before: moved ? this.#ownWrites.length : told.before });
+    this.#told.set(entry.session, {
+      epoch: ownerEpoch,
+      heard,
+      from: moved ? told.before : told.from,
+      before: moved ? this.#ownWrites.length : told.before,
+    });
   }
 
   #checkNotice(entry: Entry, told: Told, heard: Heard, manifestOf: (id: string) => readonly ManifestEntry[]): void {
@@ -51,18 +57,29 @@ export class MemoryChecker {
     const named = pathsIn(entry.notice ?? "");
     const before = byPath(manifestOf(told.heard.state));
     const now = byPath(manifestOf(heard.state));
-    for (const path of new Set([...before.keys(), ...now.keys(), ...named])) this.#checkPath(entry, told, path, before.get(path), now.get(path), named.has(path));
+    for (const path of new Set([...before.keys(), ...now.keys(), ...named]))
+      this.#checkPath(entry, told, path, before.get(path), now.get(path), named.has(path));
     const branch = (entry.notice ?? "").includes("\nbranch: ");
-    demand(branch === (told.heard.branch !== heard.branch), "I7", `the branch went from ${told.heard.branch} to ${heard.branch}; told: ${branch}`);
+    demand(
+      branch === (told.heard.branch !== heard.branch),
+      "I7",
+      `the branch went from ${told.heard.branch} to ${heard.branch}; told: ${branch}`,
+    );
   }
 
   #checkPath(entry: Entry, told: Told, path: string, before: string | undefined, now: string | undefined, named: boolean): void {
     const own = this.#ownWrites.slice(told.from).filter((write) => write.session === entry.session && write.path === path);
     const ours = now !== undefined && own.some((write) => now.endsWith(write.blob));
     const blurred = own.length > 0 && (this.#history.disturbances.get(entry.session) ?? 0) > 0; // a write that was cut off may accept both
-    if (named) demand((before !== now && !ours) || own.length > 0, "I7", `${path} was told but is as the session last heard${ours ? ", by its own write" : ""}`);
+    if (named)
+      demand(
+        (before !== now && !ours) || own.length > 0,
+        "I7",
+        `${path} was told but is as the session last heard${ours ? ", by its own write" : ""}`,
+      );
     if (named && ours && !blurred && own.length > 0) demand(before === now, "I7", `${path} was told although the session wrote it itself`);
-    if (!named && before !== now) demand(ours || blurred, "I7", `${path} changed (${before} to ${now}) and was not told at entry ${entry.seq}`);
+    if (!named && before !== now)
+      demand(ours || blurred, "I7", `${path} changed (${before} to ${now}) and was not told at entry ${entry.seq}`);
   }
 }
 

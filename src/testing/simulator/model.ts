@@ -26,7 +26,14 @@ export function simulatedModel(world: ModelWorld, process: Process, bot: string)
     dialect: anthropicDialect,
     maxTokens: 1000,
     limitKey: `key-of-${bot}`,
-    call: (request) => world.scheduler.call(process, `model.call ${request.turnId}.${request.step}`, "model", () => answer(world, process, request), request.signal),
+    call: (request) =>
+      world.scheduler.call(
+        process,
+        `model.call ${request.turnId}.${request.step}`,
+        "model",
+        () => answer(world, process, request),
+        request.signal,
+      ),
   };
 }
 
@@ -62,8 +69,11 @@ async function answer(world: ModelWorld, process: Process, request: ModelRequest
       return new Promise(() => undefined); // the caller's own time limit ends it
     }
   }
-  const toolCalls = step <= toolStepsOf(plan, turnId) ? [writeCall(chance, session, turnId, step)] : [];
-  return { message: { role: "assistant", text: toolCalls.length > 0 ? "" : `answer to ${turnId}`, toolCalls }, usage: { fresh: 1, cacheRead: null, cacheWrite: null, output: 1 } };
+  const toolCalls = step <= toolStepsOf(plan, turnId) ? [writeCall(chance, session, turnId, step, body.length)] : [];
+  return {
+    message: { role: "assistant", text: toolCalls.length > 0 ? "" : `answer to ${turnId}`, toolCalls },
+    usage: { fresh: 1, cacheRead: null, cacheWrite: null, output: 1 },
+  };
 }
 
 /** A function of the turn: every attempt wants the same steps. */
@@ -71,7 +81,11 @@ function toolStepsOf(plan: Plan, turnId: string): number {
   return (turnId.charCodeAt(turnId.length - 1) * 7 + plan.seed) % (plan.toolSteps + 1);
 }
 
-function writeCall(chance: Chance, session: string, turnId: string, step: number): ToolCall {
+function writeCall(chance: Chance, session: string, turnId: string, step: number, at: number): ToolCall {
   const path = chance.pick(["notes.md", "log.md", "PERSONA.md"]);
-  return { id: `toolu_${turnId.replaceAll(/[^a-z0-9]/g, "_")}_${step}`, name: "write", arguments: JSON.stringify({ path, text: `${session} ${turnId} step ${step} ${chance.below(3)}` }) };
+  return {
+    id: `toolu_${turnId.replaceAll(/[^a-z0-9]/g, "_")}_${step}_${at}`,
+    name: "write",
+    arguments: JSON.stringify({ path, text: `${session} ${turnId} step ${step} ${chance.below(3)}` }),
+  };
 }

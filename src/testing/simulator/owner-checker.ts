@@ -1,13 +1,19 @@
 /** I5, I6 and I8, on the ownership documents as they change and on every request that was sent. */
 import type { SessionId } from "../../domain/ids.ts";
 import type { Ownership } from "../../domain/records.ts";
-import { anthropicDialect } from "../../models/anthropic-dialect.ts";
 import { checkBody } from "../../models/anthropic-check.ts";
-import { cachedParts, demand, Violation } from "./log-checker.ts";
+import { anthropicDialect } from "../../models/anthropic-dialect.ts";
 import type { CallRecord } from "./history.ts";
+import { cachedParts, demand, Violation } from "./log-checker.ts";
 
 const roles = ["You are a simulated bot. Your Memory Repository is at /memory."];
-const tools = [{ name: "write", description: "Writes a file.", inputSchema: { type: "object", properties: { path: { type: "string" }, text: { type: "string" } } } }];
+const tools = [
+  {
+    name: "write",
+    description: "Writes a file.",
+    inputSchema: { type: "object", properties: { path: { type: "string" }, text: { type: "string" } } },
+  },
+];
 
 export class OwnerChecker {
   readonly #last = new Map<SessionId, Ownership>();
@@ -22,7 +28,11 @@ export class OwnerChecker {
     this.#last.set(owner.session, owner);
     if (before !== undefined) {
       demand(owner.ownerEpoch >= before.ownerEpoch, "I5", `the owner epoch fell from ${before.ownerEpoch} to ${owner.ownerEpoch}`);
-      demand(owner.ownerEpoch > before.ownerEpoch || owner.bot === before.bot, "I5", `the owner changed from ${before.bot} to ${owner.bot} without a re-own`);
+      demand(
+        owner.ownerEpoch > before.ownerEpoch || owner.bot === before.bot,
+        "I5",
+        `the owner changed from ${before.bot} to ${owner.bot} without a re-own`,
+      );
       demand(owner.ownerEpoch > before.ownerEpoch || (owner.baseline ?? -1) >= (before.baseline ?? -1), "I6", "the baseline went back");
     }
     this.#checkSnapshot(owner);
@@ -39,7 +49,11 @@ export class OwnerChecker {
       return;
     }
     demand(known === undefined || (known.body === body && known.at === at), "I6", "a persona snapshot was written twice");
-    demand(this.personas.get(owner.bot)?.has(body) === true, "I6", `the snapshot ${JSON.stringify(body)} is no persona that ${owner.bot} ever had`);
+    demand(
+      this.personas.get(owner.bot)?.has(body) === true,
+      "I6",
+      `the snapshot ${JSON.stringify(body)} is no persona that ${owner.bot} ever had`,
+    );
     this.#snapshots.set(key, { body, at });
     this.#allow(owner, body);
   }
@@ -53,7 +67,11 @@ export class OwnerChecker {
   /** Nothing but frozen text, and only after it was frozen (I1, I6, I8). */
   onCall(call: CallRecord): void {
     checkAcceptable(call.body);
-    demand(this.#allowed.get(call.session)?.has(cachedParts(call.body).prefix) === true, "I1", `a request of ${call.session} has a prefix that was never frozen for it`);
+    demand(
+      this.#allowed.get(call.session)?.has(cachedParts(call.body).prefix) === true,
+      "I1",
+      `a request of ${call.session} has a prefix that was never frozen for it`,
+    );
   }
 }
 

@@ -59,8 +59,30 @@ export type ActionName =
   | "clock";
 
 const everything: Record<ActionName, number> = {
-  sendAgain: 3, cancel: 2, reown: 0.7, replay: 2, discard: 0.5, edit: 3, revert: 1, branch: 0.3, breakMemory: 0.4, ready: 1, observe: 1, post: 1,
-  reconcile: 1, crashWorker: 1.5, loseLease: 3, drain: 0.7, emptyRedis: 0.5, redisAway: 0.5, failover: 2, foreign: 0.5, bad: 0.3, claim: 0.3, flush: 1, clock: 0.3,
+  sendAgain: 3,
+  cancel: 2,
+  reown: 0.7,
+  replay: 2,
+  discard: 0.5,
+  edit: 3,
+  revert: 1,
+  branch: 0.3,
+  breakMemory: 0.4,
+  ready: 1,
+  observe: 1,
+  post: 1,
+  reconcile: 1,
+  crashWorker: 1.5,
+  loseLease: 3,
+  drain: 0.7,
+  emptyRedis: 0.5,
+  redisAway: 0.5,
+  failover: 2,
+  foreign: 0.5,
+  bad: 0.3,
+  claim: 0.3,
+  flush: 1,
+  clock: 0.3,
 };
 
 /** Each seed has a temper: some worlds are calm but for one thing, some have it all. */
@@ -70,7 +92,7 @@ export function planOf(seed: number): Plan {
   const stormy = chance.is(0.4);
   const actions: Partial<Record<ActionName, number>> = {};
   for (const [name, weight] of Object.entries(everything) as [ActionName, number][]) if (stormy || chance.is(0.35)) actions[name] = weight;
-  return {
+  const plan: Plan = {
     seed,
     workers: 1 + chance.below(3),
     sessions: ["tg:1", "__proto__", "s#1"].slice(0, 1 + chance.below(chance.is(0.3) ? 3 : 1)),
@@ -91,4 +113,17 @@ export function planOf(seed: number): Plan {
     onDead: chance.is(0.25) ? "park" : "skip",
     unreadyAtFirst: chance.is(0.15),
   };
+  return { ...plan, ...temperOf(chance, plan) };
+}
+
+/** Some worlds are bent on one thing, so that what is rare elsewhere happens often there. */
+function temperOf(chance: Chance, plan: Plan): Partial<Plan> {
+  switch (chance.below(8)) {
+    case 0: // fail-overs: what had no majority is taken back again and again
+      return { tentative: 0.25, actions: { ...plan.actions, failover: 12, loseLease: 3 }, actionsMax: plan.actionsMax + 20 };
+    case 1: // letters: many refusals, many replays to the head
+      return { modelRefuses: 0.5, turnsPerSession: 6, toolSteps: 0, actions: { replay: 12, cancel: 1, loseLease: 1 }, actionsMax: 60, onDead: "skip" };
+    default:
+      return {};
+  }
 }

@@ -37,7 +37,14 @@ export async function simulate(seed: number, overrides: Partial<Plan> = {}): Pro
     violation = { invariant, message: error instanceof Violation ? error.message : ((error as Error).stack ?? String(error)) };
   }
   const { world } = run;
-  return { seed, violation, steps: world.steps, entries: [...run.logs.values()].reduce((sum, log) => sum + log.seq, 0), calls: world.history.calls.length, trace: world.history.trace };
+  return {
+    seed,
+    violation,
+    steps: world.steps,
+    entries: [...run.logs.values()].reduce((sum, log) => sum + log.seq, 0),
+    calls: world.history.calls.length,
+    trace: world.history.trace,
+  };
 }
 
 export class Run {
@@ -57,7 +64,8 @@ export class Run {
     this.world.onApplied = (operation) => this.#afterwards(operation);
     this.world.onCall = (call) => this.#judge(() => this.owners.onCall(call));
     this.#actionsLeft = plan.actionsMax;
-    for (let number = 1; number <= plan.turnsPerSession; number += 1) for (const session of plan.sessions) this.#toSend.push({ session, number });
+    for (let number = 1; number <= plan.turnsPerSession; number += 1)
+      for (const session of plan.sessions) this.#toSend.push({ session, number });
   }
 
   async go(): Promise<void> {
@@ -155,7 +163,14 @@ export class Run {
       for (const log of this.logs.values()) if (log.parked !== null) this.actions.replay(log.session, log.parked.turnId, "tail");
       const [worker] = this.world.workers;
       if (worker !== undefined) void worker.worker.reconciler.pass({ olderThanMs: null, letters: true });
-      if (rounds === 59) throw new Violation("I13", `turns are never answered: ${waiting.join(", ")}; not acknowledged: ${this.actions.sends.filter((send) => send.acknowledgedAt === null).map((send) => send.turnId).join(", ")}`);
+      if (rounds === 59)
+        throw new Violation(
+          "I13",
+          `turns are never answered: ${waiting.join(", ")}; not acknowledged: ${this.actions.sends
+            .filter((send) => send.acknowledgedAt === null)
+            .map((send) => send.turnId)
+            .join(", ")}`,
+        );
     }
   }
 
@@ -181,7 +196,9 @@ export class Run {
 
   async #waiting(): Promise<string[]> {
     const { turns } = this.world.store.contents();
-    return turns.filter((turn) => this.logs.get(turn.session)?.ended.has(turn.number) !== true).map((turn) => `${turn.session} ${turn.turnId}#${turn.generation} (${turn.number})`);
+    return turns
+      .filter((turn) => this.logs.get(turn.session)?.ended.has(turn.number) !== true)
+      .map((turn) => `${turn.session} ${turn.turnId}#${turn.generation} (${turn.number})`);
   }
 
   #count(): void {
@@ -213,13 +230,19 @@ export class Run {
       const owner = await store.ownership.get(session);
       if (owner === undefined) continue;
       this.owners.follow(owner);
-      const log = this.logs.get(session) ?? new FollowedLog({ ...owner, bot: this.#firstOwner(session, owner.bot), ownerEpoch: 0 }, this.world.history);
+      const log =
+        this.logs.get(session) ??
+        new FollowedLog({ ...owner, bot: this.#firstOwner(session, owner.bot), ownerEpoch: 0 }, this.world.history);
       this.logs.set(session, log);
       for (const entry of await store.log.read(session, log.seq + 1, 100)) {
         log.follow(entry, entry.turn === null ? undefined : await store.turns.byNumber(session, entry.turn.number));
         const observation = await store.observations.get(session);
         await this.#rememberManifests();
-        this.memory.follow(entry, observation?.baselineEpoch === entry.checkpoint.ownerEpoch ? observation.baseline : null, (id) => this.#manifests.get(id) ?? []);
+        this.memory.follow(
+          entry,
+          observation?.baselineEpoch === entry.checkpoint.ownerEpoch ? observation.baseline : null,
+          (id) => this.#manifests.get(id) ?? [],
+        );
       }
     }
   }

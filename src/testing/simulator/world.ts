@@ -3,7 +3,7 @@ import type { Worker } from "../../actors/worker.ts";
 import { Worker as RealWorker } from "../../actors/worker.ts";
 import { HeadfastError } from "../../domain/errors.ts";
 import type { SessionId } from "../../domain/ids.ts";
-import type { Bot, Ledger, Lease, Logger, Tool } from "../../domain/ports.ts";
+import type { Bot, Lease, Ledger, Logger, Tool } from "../../domain/ports.ts";
 import { HostDeadLetters } from "../../host/dead-letters.ts";
 import { HostInbox } from "../../host/inbox.ts";
 import { HostSessions } from "../../host/sessions.ts";
@@ -75,7 +75,10 @@ export class SimulatedWorld {
     this.chance = new Chance(plan.seed ^ 0x5eed);
     this.scheduler = new Scheduler(this.chance);
     this.queues = new MemoryQueues(this.scheduler.systemOf(this.#redisProcess), 2);
-    this.repositories = { ada: memoryRepository({ "PERSONA.md": "You are Ada.\n", "notes.md": "one\n" }), bob: memoryRepository({ "PERSONA.md": "You are Bob.\n" }) };
+    this.repositories = {
+      ada: memoryRepository({ "PERSONA.md": "You are Ada.\n", "notes.md": "one\n" }),
+      bob: memoryRepository({ "PERSONA.md": "You are Bob.\n" }),
+    };
     if (plan.unreadyAtFirst) this.repositories.ada.unready("cloning");
     for (let i = 0; i < plan.workers; i += 1) this.startWorker();
     for (let i = 0; i < 2; i += 1) this.startHost();
@@ -91,7 +94,14 @@ export class SimulatedWorld {
     const process: Process = { name: `w${++this.#names}`, alive: true, skewMs: 0 };
     const ledger = this.#ledger(process);
     const queues = queuesOf(this.scheduler, process, this.queues, this.bus, this.redis);
-    const worker = new RealWorker({ ledger, queues, bots: botNames.map((name) => this.#bot(process, name)), log: this.#log(process), concurrency: 4, observeEveryMs: 0 });
+    const worker = new RealWorker({
+      ledger,
+      queues,
+      bots: botNames.map((name) => this.#bot(process, name)),
+      log: this.#log(process),
+      concurrency: 4,
+      observeEveryMs: 0,
+    });
     const started: WorkerProcess = Object.assign(process, { worker, stays: new Set<Stay>() });
     void queues.events.onSignal((session) => worker.world.stays.signal(session));
     this.workers.push(started);
@@ -103,7 +113,12 @@ export class SimulatedWorld {
     const ledger = this.#ledger(process);
     const queues = queuesOf(this.scheduler, process, this.queues, this.bus, this.redis);
     const sessions = new HostSessions(ledger, queues);
-    const host = Object.assign(process, { turns: new HostTurns(ledger, queues), sessions, inbox: new HostInbox(ledger, queues), deadLetters: new HostDeadLetters(ledger, queues, sessions) });
+    const host = Object.assign(process, {
+      turns: new HostTurns(ledger, queues),
+      sessions,
+      inbox: new HostInbox(ledger, queues),
+      deadLetters: new HostDeadLetters(ledger, queues, sessions),
+    });
     this.hosts.push(host);
     return host;
   }
@@ -129,7 +144,8 @@ export class SimulatedWorld {
     const free = this.workers.filter((worker) => ![...worker.stays].some((stay) => stay.session === taken.session));
     if (free.length === 0) {
       this.queues.finish(taken.session, { kind: "delay", ms: 250, reason: "an older stay of this process still returns" }, taken.holder);
-      for (const worker of this.workers) for (const stay of worker.stays) if (stay.session === taken.session) this.#abort(stay, "lease_lost");
+      for (const worker of this.workers)
+        for (const stay of worker.stays) if (stay.session === taken.session) this.#abort(stay, "lease_lost");
       return true;
     }
     this.#run(this.chance.pick(free), taken);
@@ -148,10 +164,11 @@ export class SimulatedWorld {
   /** Redis is lost whole and comes back empty: no stay holds a lock any more. */
   emptyRedis(): void {
     this.note("REDIS EMPTIED");
-    for (const worker of this.workers) for (const stay of worker.stays) {
-      stay.lost = true;
-      this.history.disturb(stay.session);
-    }
+    for (const worker of this.workers)
+      for (const stay of worker.stays) {
+        stay.lost = true;
+        this.history.disturb(stay.session);
+      }
     this.queues.empty();
     this.bus.reconnected();
   }
@@ -160,7 +177,10 @@ export class SimulatedWorld {
   redisGoes(ms: number): void {
     this.redis.away = true;
     this.bus.away = true;
-    void this.scheduler.systemOf(this.#redisProcess).sleep(ms).then(() => this.redisReturns());
+    void this.scheduler
+      .systemOf(this.#redisProcess)
+      .sleep(ms)
+      .then(() => this.redisReturns());
   }
 
   redisReturns(): void {
@@ -192,7 +212,9 @@ export class SimulatedWorld {
       if (!process.alive) return;
       process.stays.delete(stay);
       const applied = this.queues.finish(stay.session, end, stay.holder);
-      this.note(`END ${process.name} ${stay.session} ${end.kind}${end.kind === "delay" ? ` ${Math.round(end.ms)} ${end.reason}` : ""}${applied ? "" : " (refused)"}`);
+      this.note(
+        `END ${process.name} ${stay.session} ${end.kind}${end.kind === "delay" ? ` ${Math.round(end.ms)} ${end.reason}` : ""}${applied ? "" : " (refused)"}`,
+      );
     });
   }
 
@@ -233,13 +255,31 @@ export class SimulatedWorld {
   // ── parts ──────────────────────────────────────────────────────────────────────────────────────
 
   #ledger(process: Process): Ledger {
-    return { store: storeOf(this.scheduler, process, this.store), system: this.scheduler.systemOf(process), worker: process.name, shardOf: (session) => this.queues.shardOf(session) };
+    return {
+      store: storeOf(this.scheduler, process, this.store),
+      system: this.scheduler.systemOf(process),
+      worker: process.name,
+      shardOf: (session) => this.queues.shardOf(session),
+    };
   }
 
   #bot(process: Process, name: SimulatedBot): Bot {
     return {
       name,
-      model: simulatedModel({ plan: this.plan, chance: this.chance, scheduler: this.scheduler, history: this.history, calm: () => this.calm, kill: (victim, why) => this.kill(victim, why), onCall: (call) => this.onCall(call), steps: () => this.steps }, process, name),
+      model: simulatedModel(
+        {
+          plan: this.plan,
+          chance: this.chance,
+          scheduler: this.scheduler,
+          history: this.history,
+          calm: () => this.calm,
+          kill: (victim, why) => this.kill(victim, why),
+          onCall: (call) => this.onCall(call),
+          steps: () => this.steps,
+        },
+        process,
+        name,
+      ),
       tools: [this.#writeTool(name)],
       rolePrompts: [`You are a simulated bot. Your Memory Repository is at /memory.`],
       memory: this.#observed(process, name),

@@ -10,13 +10,20 @@ type Methods = Record<string, (...args: never[]) => Promise<unknown>>;
 const reads = new Set(["get", "byNumber", "byId", "byKey", "read", "open", "letters", "list", "ofCall"]);
 
 /** A port whose calls are operations of the scheduler. */
-function wrapped<T extends object>(scheduler: Scheduler, process: Process, name: string, port: T, kindOf: (method: string) => Operation["kind"]): T {
+function wrapped<T extends object>(
+  scheduler: Scheduler,
+  process: Process,
+  name: string,
+  port: T,
+  kindOf: (method: string) => Operation["kind"],
+): T {
   const methods = port as unknown as Methods;
   const proxy = new Proxy(port, {
     get(_target, method) {
       const value = methods[method as string];
       if (typeof value !== "function") return value;
-      return (...args: never[]) => scheduler.call(process, `${name}.${String(method)}`, kindOf(String(method)), () => value.apply(port, args));
+      return (...args: never[]) =>
+        scheduler.call(process, `${name}.${String(method)}`, kindOf(String(method)), () => value.apply(port, args));
     },
   });
   return proxy;
@@ -53,7 +60,8 @@ export class EventBus {
       publish: (event) => {
         if (!process.alive || this.away) return;
         this.published.push(event);
-        for (const one of [...(this.#subscribers.get(event.session) ?? [])]) if (one.process.alive) queueMicrotask(() => one.listener(event));
+        for (const one of [...(this.#subscribers.get(event.session) ?? [])])
+          if (one.process.alive) queueMicrotask(() => one.listener(event));
       },
       subscribe: async (session, listener, onReconnect) => {
         const one = { process, listener, onReconnect };

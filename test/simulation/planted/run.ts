@@ -29,8 +29,12 @@ async function plant(fault: PlantedFault, index: number): Promise<string> {
   await cp(join(root, "package.json"), join(folder, "package.json"));
   const path = join(folder, fault.file);
   const text = await readFile(path, "utf8");
-  if (text.split(fault.find).length !== 2) throw new Error(`the fault "${fault.what}" does not fit: its text must stand once in ${fault.file}`);
-  await writeFile(path, text.replace(fault.find, () => fault.replace));
+  if (text.split(fault.find).length !== 2)
+    throw new Error(`the fault "${fault.what}" does not fit: its text must stand once in ${fault.file}`);
+  await writeFile(
+    path,
+    text.replace(fault.find, () => fault.replace),
+  );
   return folder;
 }
 
@@ -38,7 +42,8 @@ async function search(fault: PlantedFault, folder: string): Promise<Finding> {
   try {
     const output = await run(["--import", "tsx", join(folder, "src/testing/simulator/run-seeds.ts"), "1", String(seedsMax), "--first"]);
     const found = /^seed (\d+): (.*)$/m.exec(output);
-    if (found === null && !/"violations":0\}/.test(output)) throw new Error(`the simulator did not run with "${fault.what}": ${output.slice(0, 2_000)}`);
+    if (found === null && !/"violations":0\}/.test(output))
+      throw new Error(`the simulator did not run with "${fault.what}": ${output.slice(0, 2_000)}`);
     if (found === null) return { fault, seed: null, violation: "" };
     const seed = Number(found[1]);
     const sound = await simulate(seed); // a seed that fails without the fault has found nothing
@@ -68,7 +73,9 @@ async function main(): Promise<void> {
   const flags = process.argv.slice(2);
   const json = flags.includes("--json");
   const names = flags.filter((flag) => !flag.startsWith("--"));
-  const chosen = plantedFaults.filter((fault) => names.length === 0 || names.some((name) => `rule ${fault.rule} ${fault.what}`.includes(name)));
+  const chosen = plantedFaults.filter(
+    (fault) => names.length === 0 || names.some((name) => `rule ${fault.rule} ${fault.what}`.includes(name)),
+  );
   const findings: Finding[] = [];
   // All copies first: the sources may be edited while the seeds run.
   const queue: [PlantedFault, string][] = [];

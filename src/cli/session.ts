@@ -1,0 +1,176 @@
+/** `headfast session`: look at sessions, check them, give one to another bot. */
+import { userInfo } from "node:os";
+import { HeadfastError } from "../domain/errors.ts";
+import type { Entry, Ownership, Turn } from "../domain/records.ts";
+import type { SessionView } from "../host/sessions.ts";
+import type { Headfast } from "../main.ts";
+import { type Call, type Command, type ExitCode, exit } from "./command.ts";
+import { withHost } from "./connect.ts";
+import { fields, shownLines, table } from "./output.ts";
+
+/** Who acts, unless `--by` says it. */
+export function operator(call: Pick<Call, "options">): string {
+  return call.options.text("by") ?? userInfo().username;
+}
+
+const listLimit = { flag: "--limit <n>", text: "At most so many, 1 to 1000; default 100" };
+
+export function limitOf({ options }: Pick<Call, "options">): number {
+  return options.whole("limit", { min: 1, max: 1000 }) ?? 100;
+}
+
+async function list(call: Call): Promise<ExitCode> {
+  const bot = call.options.text("bot");
+  const rows = await withHost(call, async (hf) => {
+    const owners = await hf.sessions.list({ ...(bot !== undefined && { bot }), limit: limitOf(call) });
+    return Promise.all(owners.map((owner) => row(hf, owner)));
+  });
+  const cells = rows.map(({ session, bot: name, state, turns, open, activeAt }) => [session, name, state, String(turns ?? "-"), String(open ?? "-"), activeAt]);
+  call.out.answer(rows, () => (rows.length === 0 ? "no sessions" : table(["SESSION", "BOT", "STATE", "TURNS", "OPEN", "ACTIVE"], cells)));
+  return rows.length === 0 ? exit.nothing : exit.ok;
+}
+
+interface Row {
+  session: string;
+  bot: string;
+  state: SessionView["state"] | "invalid";
+  turns: number | null;
+  open: number | null;
+  activeAt: string;
+}
+
+/** A session whose documents cannot be read is a row too: the others are still to be seen. */
+async function row(hf: Headfast, owner: Ownership): Promise<Row> {
+  const base = { session: owner.session, bot: owner.bot, activeAt: new Date(owner.activeAt).toISOString() };
+  try {
+    const { state, turns, open } = await hf.sessions.get(owner.session);
+    return { ...base, state, turns, open };
+  } catch (error) {
+    if (!(error instanceof HeadfastError) || error.code !== "document_invalid") throw error;
+    return { ...base, state: "invalid", turns: null, open: null };
+  }
+}
+
+async function show(call: Call): Promise<ExitCode> {
+  const [session = ""] = call.args;
+  const shown = await withHost(call, async (hf) => {
+    const view = await hf.sessions.get(session);
+    return { view, openTurns: await hf.sessions.openTurns(session), inbox: await hf.inbox.list(session) };
+  });
+  call.out.answer(viewOf(shown.view, shown.openTurns, shown.inbox.length), () => viewText(shown.view, shown.openTurns, shown.inbox.length));
+  return exit.ok;
+}
+
+function viewOf({ owner, checkpoint, seq, turns, open, state }: SessionView, openTurns: readonly Turn[], inbox: number): Record<string, unknown> {
+  const { session, bot, ownerEpoch, baseline, role, provenance, parent, personaSnapshotAt, prefixSha256, dialect, activeAt, createdAt } = owner;
+  return {
+    ...{ session, bot, ownerEpoch, role, provenance, parent, state, turns, open, entries: seq, inbox },
+    ...{ baseline, personaSnapshotAt: personaSnapshotAt ?? null, prefixSha256: prefixSha256 ?? null, dialect: dialect ?? null },
+    parked: checkpoint.parked,
+    heard: checkpoint.heard,
+    openTurns: openTurns.map(({ turnId, generation, number, acceptedAt, attemptsSpent, crashes }) => ({ turnId, generation, number, acceptedAt, attemptsSpent, crashes })),
+    createdAt,
+    activeAt: new Date(activeAt).toISOString(),
+  };
+}
+
+function viewText(view: SessionView, openTurns: readonly Turn[], inbox: number): string {
+  const { owner, checkpoint, state } = view;
+  const parked = checkpoint.parked === null ? "" : ` (waits for a replay or discard of turn ${checkpoint.parked.turnId})`;
+  const snapshot = owner.baseline === null ? "not taken yet" : owner.personaSnapshotAt === undefined ? "open: the repository was not ready" : `of ${owner.personaSnapshotAt}`;
+  const pairs: [string, unknown][] = [
+    ["session", owner.session],
+    ["bot", owner.bot],
+    ["state", `${state}${parked}`],
+    ["turns", `${view.turns}, ${view.open} without an outcome`],
+    ["entries", view.seq],
+    ["inbox", inbox],
+    ["persona", snapshot],
+    ["prefix", owner.prefixSha256],
+    ["owner epoch", owner.ownerEpoch],
+    ["created", owner.createdAt],
+    ["active", new Date(owner.activeAt).toISOString()],
+  ];
+  if (openTurns.length === 0) return fields(pairs);
+  const cells = openTurns.map(({ number, turnId, generation, acceptedAt, attemptsSpent }) => [String(number), turnId, String(generation), acceptedAt, String(attemptsSpent)]);
+  return `${fields(pairs)}\n\n${table(["NUMBER", "TURN", "GENERATION", "ACCEPTED", "ATTEMPTS"], cells)}`;
+}
+
+async function reown(call: Call): Promise<ExitCode> {
+  const [session = ""] = call.args;
+  const to = call.options.required("to");
+  const actor = { by: operator(call), why: call.options.required("why") };
+  const owner = await withHost(call, (hf) => hf.sessions.reown(session, to, actor));
+  const { bot, ownerEpoch } = owner;
+  call.out.answer({ session, bot, ownerEpoch, ...actor }, () => `the session belongs to ${bot} now (owner epoch ${ownerEpoch}); its prefix is taken anew with the next turn`);
+  return exit.ok;
+}
+
+async function verify(call: Call): Promise<ExitCode> {
+  const [session = ""] = call.args;
+  const entries = await withHost(call, (hf) => hf.sessions.verify(session));
+  call.out.answer({ session, entries, valid: true }, () => `valid: ${entries} entries, each follows the one before`);
+  return exit.ok;
+}
+
+async function transcript(call: Call): Promise<ExitCode> {
+  const [session = ""] = call.args;
+  const after = call.options.whole("after", { min: 0 }) ?? 0;
+  const page = await withHost(call, (hf) => hf.sessions.transcript(session, { after, limit: limitOf(call) }));
+  call.out.answer({ session, ...page }, () => {
+    const more = page.more ? [`(more: --after ${page.cursor})`] : [];
+    return page.entries.length === 0 ? "nothing was said" : [...page.entries.map(entryText), ...more].join("\n\n");
+  });
+  return page.entries.length === 0 ? exit.nothing : exit.ok;
+}
+
+/** One entry for people: what was said, by whom, and what it decided. */
+function entryText(entry: Entry): string {
+  const turn = entry.turn === null ? "" : ` turn ${entry.turn.turnId}${entry.turn.generation > 0 ? `, generation ${entry.turn.generation}` : ""}`;
+  const outcome = entry.outcome === null ? "" : ` → ${entry.outcome}`;
+  const cause = entry.cause === null ? [] : [`  ${entry.cause.code}: ${entry.cause.message}`];
+  const who = entry.by === null ? [] : [`  by ${entry.by}${entry.why === null ? "" : `: ${entry.why}`}`];
+  const head = `#${entry.seq} ${entry.kind}${turn}${outcome}  ${entry.at}`;
+  return shownLines([head, ...cause, ...who, ...entry.messages.flatMap(messageLines)].join("\n"));
+}
+
+function messageLines(message: Entry["messages"][number]): string[] {
+  switch (message.role) {
+    case "user":
+      return message.blocks.map((block) => indented(block.type === "input" ? (block.user?.name ?? block.user?.id ?? "user") : block.type, block.text));
+    case "assistant":
+      return [...(message.text === "" ? [] : [indented("bot", message.text)]), ...message.toolCalls.map((call) => indented("calls", `${call.name} ${call.arguments}`))];
+    default:
+      return message.results.map((result) => indented(result.isError ? "tool error" : "tool", result.text));
+  }
+}
+
+function indented(who: string, text: string): string {
+  return `  ${who}: ${text.replaceAll("\n", "\n    ")}`;
+}
+
+export const sessionCommands: readonly Command[] = [
+  { name: "session ls", text: "List sessions, newest activity first", options: [{ flag: "--bot <name>", text: "Only this bot's" }, listLimit], examples: ["headfast session ls --bot ada"], run: list },
+  { name: "session show", args: "<session>", text: "One session: owner, state, open turns, persona snapshot", examples: ["headfast session show tg:42 --json"], run: show },
+  {
+    name: "session reown",
+    args: "<session>",
+    text: "Give the session to another bot; its prefix is taken anew, queued turns stay",
+    options: [
+      { flag: "--to <bot>", text: "The new owner" },
+      { flag: "--why <text>", text: "Why; kept in the log" },
+      { flag: "--by <who>", text: "Who; kept in the log; default the user of this shell" },
+    ],
+    examples: ['headfast session reown tg:42 --to grace --why "ada retires"'],
+    run: reown,
+  },
+  { name: "session verify", args: "<session>", text: "Read the whole log and check its hash chain", examples: ["headfast session verify tg:42"], run: verify },
+  {
+    name: "session transcript",
+    args: "<session>",
+    text: "What was said, and what became of each turn",
+    options: [{ flag: "--after <seq>", text: "Only entries after this one" }, listLimit],
+    examples: ["headfast session transcript tg:42 --after 120"],
+    run: transcript,
+  },
+];

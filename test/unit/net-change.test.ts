@@ -67,19 +67,20 @@ test("I7: what the session wrote is laid over what was told", () => {
   assert.equal(change({}, { b: "2" }, wrote("a", null, "2")), ["added b"]);
 });
 
-test("I7: both overlays count once merged, in any order", () => {
-  const merged = mergeWrote(
-    [{ path: "b", blobs: ["1"] }],
-    [
-      { path: "/memory/b", blobs: ["2", "1"] },
-      { path: "a", blobs: [null] },
-    ],
-  );
+test("I7: of two writes of a path, under any spelling, the later counts; bringing back the earlier text is news", () => {
+  const first = [{ path: "b", blobs: ["1", "2"] }];
+  const merged = mergeWrote(first, [
+    { path: "/memory/b", blobs: ["3", "2", "3"] },
+    { path: "a", blobs: [null] },
+  ]);
   assert.equal(merged, [
     { path: "a", blobs: [null] },
-    { path: "b", blobs: ["1", "2"] },
+    { path: "b", blobs: ["3", "2"] },
   ]);
   assert.equal(mergeWrote([], []), []);
+  assert.equal(change({ b: "0" }, { b: "3" }, merged), []);
+  assert.equal(change({ b: "0" }, { b: "1" }, first), []);
+  assert.equal(change({ b: "0" }, { b: "1" }, merged), ["modified b"]);
 });
 
 const path = fc

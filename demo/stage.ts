@@ -67,7 +67,8 @@ async function openParts(options: Options, say: (line: string) => void, undo: ((
   undo.push(() => host.close());
   undo.push(() => workers.stop());
   await Promise.all(["one", "two"].map((name) => workers.start(name)));
-  say(`  workers one and two take work: ${concurrency} sessions at a time each`);
+  say(`  workers ${workers.names.join(" and ")} take work, ${concurrency} sessions at a time each`);
+  say(`  what the model gets is written down in ${records}`);
   const signals = new Signals(records);
   return {
     namespace,

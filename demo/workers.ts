@@ -61,8 +61,9 @@ export class Workers {
     return this.#names.get(Number(worker.split("/").at(-2))) ?? worker;
   }
 
+  /** Those that run, for people. */
   get names(): string[] {
-    return [...this.#running.keys()];
+    return [...this.#running].map(([name, { pid }]) => `${name} (pid ${pid})`);
   }
 
   /** Ends all: in good order, then by force. */

@@ -15,7 +15,7 @@ import type { Asked } from "../evidence.ts";
 import { notes } from "../memory.ts";
 import { until } from "../signals.ts";
 import type { Stage } from "../stage.ts";
-import { endings, entries, say, sendAll } from "./turns.ts";
+import { afterTheKill, endings, entries, say, sendAll } from "./turns.ts";
 
 /** Killed in the second model call of a turn, after the first was recorded and its tool has run. */
 export async function workerKilled(stage: Stage): Promise<Claim[]> {
@@ -51,6 +51,7 @@ export async function deadLetterReplayed(stage: Stage): Promise<Claim[]> {
   const [session, turnId] = ["discord:9007199254740993", "dead-1"];
   const nameOf = (worker: string): string => stage.workers.nameOf(worker);
   const filter = { session, "turn.turn_id": turnId };
+  await afterTheKill(stage);
   await say(stage, "ben", session, turnId, "[fail mended] This one cannot be answered for now.");
   const dead = await entries(stage, filter, "kind", "cause");
   const tried = await turnDocument(stage, session, turnId, "attempts");

@@ -4,6 +4,7 @@ import type { Ended } from "../../src/index.ts";
 import { readBodies, type SentBody } from "../bodies.ts";
 import type { LogRow } from "../claims.ts";
 import type { Asked } from "../evidence.ts";
+import { until } from "../signals.ts";
 import type { Stage } from "../stage.ts";
 
 /** Above any takeover, back-off and repair together. */
@@ -30,6 +31,11 @@ export async function sendAll(
 export async function say(stage: Stage, bot: string, session: string, turnId: string, input: string): Promise<Ended> {
   const [end] = await sendAll(stage, bot, session, [[turnId, input]]);
   return (end as End)();
+}
+
+/** For acts that play beside (d): none of their turns is caught by its kill. Rejects after a minute. */
+export async function afterTheKill({ signals }: Stage): Promise<void> {
+  await until("act (d) has killed its worker", () => signals.isOpen("killed"), 60_000);
 }
 
 /** The log's entries in order, with these fields. */

@@ -4,7 +4,7 @@ import type { Claim } from "../claims.ts";
 import { addLine, notes, personaLines } from "../memory.ts";
 import { model, type Stage, twinSession } from "../stage.ts";
 import { type Bill, billOf, cheaper, departsInPrefix, naiveBody, onlyAppends } from "../twins.ts";
-import { bodiesOf, say } from "./turns.ts";
+import { afterTheKill, bodiesOf, say } from "./turns.ts";
 
 export interface Bills {
   headfast: Bill;
@@ -36,7 +36,7 @@ const edits: Readonly<Record<number, (memory: string) => void>> = {
 };
 
 export async function naiveTwin(stage: Stage): Promise<{ claims: Claim[]; bills: Bills }> {
-  await stage.signals.opened("killed", AbortSignal.timeout(60_000)); // act (d) writes to the same repository before
+  await afterTheKill(stage); // act (d) writes to the same repository before
   const answers: string[] = [];
   for (const [i, input] of script.entries()) {
     edits[i]?.(stage.memory);

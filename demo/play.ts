@@ -108,7 +108,7 @@ function summary(counts: Counts, { headfast, naive }: Bills, { acts, failed }: P
     fresh_tokens: { headfast: headfast.fresh, naive: naive.fresh },
     cost_usd: { headfast: dollars(headfast.costUsd), naive: dollars(naive.costUsd) },
     violations: failed,
-    acts,
+    acts: Object.fromEntries(["a", "b", "c", "d", "e", "f", "g", "end"].map((name) => [name, acts[name] ?? false])),
     seconds,
   };
 }

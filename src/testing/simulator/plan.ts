@@ -11,6 +11,8 @@ export interface Plan {
   failBefore: number;
   loseAnswer: number;
   tentative: number;
+  /** Per operation, while something is without majority: the primary is lost, and that with it. */
+  failover: number;
   readFails: number;
   /** Per operation: its process dies before or inside it. */
   crash: number;
@@ -100,6 +102,7 @@ export function planOf(seed: number): Plan {
     failBefore: on(0.3, 0.03),
     loseAnswer: on(0.4, 0.06),
     tentative: on(0.4, 0.08),
+    failover: on(0.3, 0.05),
     readFails: on(0.2, 0.02),
     crash: on(0.4, 0.015),
     modelFails: on(0.4, 0.25),
@@ -120,7 +123,7 @@ export function planOf(seed: number): Plan {
 function temperOf(chance: Chance, plan: Plan): Partial<Plan> {
   switch (chance.below(8)) {
     case 0: // fail-overs: what had no majority is taken back again and again
-      return { tentative: 0.25, actions: { ...plan.actions, failover: 12, loseLease: 3 }, actionsMax: plan.actionsMax + 20 };
+      return { tentative: 0.3, failover: 0.2, actions: { edit: 4, loseLease: 3 }, actionsMax: plan.actionsMax + 20 };
     case 1: // letters: many refusals, many replays to the head
       return { modelRefuses: 0.5, turnsPerSession: 6, toolSteps: 0, actions: { replay: 12, cancel: 1, loseLease: 1 }, actionsMax: 60, onDead: "skip" };
     default:

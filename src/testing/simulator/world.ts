@@ -69,6 +69,7 @@ export class SimulatedWorld {
   onCall: (call: History["calls"][number]) => void | Promise<void> = () => undefined;
   readonly #redisProcess: Process = { name: "redis", alive: true, skewMs: 0 };
   #names = 0;
+  #tentative = false;
 
   constructor(plan: Plan) {
     this.plan = plan;
@@ -225,6 +226,11 @@ export class SimulatedWorld {
     const operation = this.scheduler.take();
     if (operation === undefined) return false;
     if (!this.calm && operation.process.name.startsWith("w") && this.chance.is(this.plan.crash)) return this.#crashAt(operation);
+    if (!this.calm && this.#tentative && this.chance.is(this.plan.failover)) {
+      this.#tentative = false;
+      this.note("FAILOVER");
+      this.store.failover();
+    }
     this.#setMode(operation);
     this.note(`${operation.process.name} ${operation.label}${this.store.mode === "ack" ? "" : ` [${this.store.mode}]`}`);
     operation.apply().then(operation.resolve, operation.reject);
@@ -249,7 +255,10 @@ export class SimulatedWorld {
     if (kind === "read") this.store.mode = this.chance.is(readFails) ? "fail_before" : "ack";
     else if (this.chance.is(failBefore)) this.store.mode = "fail_before";
     else if (this.chance.is(loseAnswer)) this.store.mode = "lose_answer";
-    else if (this.chance.is(tentative)) this.store.mode = "tentative";
+    else if (this.chance.is(tentative)) {
+      this.store.mode = "tentative";
+      this.#tentative = true;
+    }
   }
 
   // ── parts ──────────────────────────────────────────────────────────────────────────────────────

@@ -19,7 +19,6 @@ const kinds = {
   bot_not_found: "terminal",
   ownership_conflict: "terminal",
   turn_id_reused: "terminal",
-  already_replayed: "terminal",
   /** A stored document is not what this release wrote: says which document and which field. */
   document_invalid: "terminal",
   /** A document or payload of a newer release. Never guessed at: the activation waits. */

@@ -1,6 +1,7 @@
 /** `headfast/testing`: Headfast in memory, fakes that pass the real ports' conformance suites, and the simulator. */
 import { type Connection, Headfast, type WorkerSettings } from "../main.ts";
 
+export { billingSimulator, withBilling } from "../models/billing.ts";
 export { fail, hang, later, refuse, slow, stream } from "../models/script.ts";
 export { scriptedModel } from "../models/scripted.ts";
 export { type FakeClock, fakeClock } from "./fake-clock.ts";

@@ -1,9 +1,19 @@
 /** What must hold when faults are over and everything was answered: one outcome each, all told, nothing left. */
-import { demand } from "./log-checker.ts";
-import type { Run } from "./simulate.ts";
-import { botNames } from "./world.ts";
 
-export async function checkAtRest(run: Run): Promise<void> {
+import type { Actions } from "./actions.ts";
+import { demand, type FollowedLog } from "./log-checker.ts";
+import type { MemoryChecker } from "./memory-checker.ts";
+import { botNames, type SimulatedWorld } from "./world.ts";
+
+/** A run that has come to rest. */
+export interface Rested {
+  world: SimulatedWorld;
+  actions: Actions;
+  logs: ReadonlyMap<string, FollowedLog>;
+  memory: MemoryChecker;
+}
+
+export async function checkAtRest(run: Rested): Promise<void> {
   checkOutcomes(run);
   checkOrder(run);
   checkCauses(run);
@@ -14,7 +24,7 @@ export async function checkAtRest(run: Run): Promise<void> {
 }
 
 /** I4, I13: every turn that was acknowledged, and every one that stands, has one outcome. */
-function checkOutcomes({ world, logs, actions }: Run): void {
+function checkOutcomes({ world, logs, actions }: Rested): void {
   const turns = world.store.contents().turns;
   for (const { session, turnId } of actions.sends)
     demand(
@@ -31,7 +41,7 @@ function checkOutcomes({ world, logs, actions }: Run): void {
 }
 
 /** I3: acknowledged before the next was sent means a lower number. */
-function checkOrder({ world, actions }: Run): void {
+function checkOrder({ world, actions }: Rested): void {
   const turns = world.store.contents().turns.filter((turn) => turn.generation === 0);
   const numberOf = (session: string, turnId: string): number =>
     turns.find((turn) => turn.session === session && turn.turnId === turnId)?.number ?? 0;
@@ -48,7 +58,7 @@ function checkOrder({ world, actions }: Run): void {
 }
 
 /** I12: only failures that count spend attempts, and only enough of them, a refusal or crashes make a turn dead. */
-function checkCauses({ world, logs }: Run): void {
+function checkCauses({ world, logs }: Rested): void {
   const { history } = world;
   for (const turn of world.store.contents().turns) {
     const injected = history.injected(turn.session, turn.turnId);
@@ -81,7 +91,7 @@ function checkCauses({ world, logs }: Run): void {
 }
 
 /** A call whose answer was recorded is not made again; one whose answer was in hand only if its holder was disturbed. */
-function checkCalls({ world }: Run): void {
+function checkCalls({ world }: Rested): void {
   const { plan, history } = world;
   if (plan.failBefore + plan.loseAnswer + plan.tentative + plan.readFails > 0) return;
   if ((plan.actions.redisAway ?? 0) + (plan.actions.replay ?? 0) + (plan.actions.reown ?? 0) > 0 || plan.onDead === "park") return;
@@ -103,7 +113,7 @@ function checkCalls({ world }: Run): void {
 }
 
 /** Every waiting host heard of one end, the one that the log holds. */
-function checkHosts({ world, logs, actions }: Run): void {
+function checkHosts({ world, logs, actions }: Rested): void {
   for (const { session, turnId } of actions.sends) {
     const ends = world.history.ends.get(JSON.stringify([session, turnId])) ?? [];
     demand(ends.length === 1, "I4", `the host of ${turnId} heard of ${ends.length} ends`);
@@ -118,7 +128,7 @@ function checkHosts({ world, logs, actions }: Run): void {
 }
 
 /** I7: the last turn of each session ran in calm weather: whatever changed before is told, and every note. */
-async function checkTold(run: Run): Promise<void> {
+async function checkTold(run: Rested): Promise<void> {
   const { world, logs, memory, actions } = run;
   for (const name of botNames) {
     const look = await world.repositories[name].look();
@@ -135,7 +145,7 @@ async function checkTold(run: Run): Promise<void> {
 }
 
 /** I10. */
-async function checkNothingLeft({ world, logs }: Run): Promise<void> {
+async function checkNothingLeft({ world, logs }: Rested): Promise<void> {
   const { queues } = world;
   demand(
     queues.mailboxes.size === 0,

@@ -125,7 +125,14 @@ function temperOf(chance: Chance, plan: Plan): Partial<Plan> {
     case 0: // fail-overs: what had no majority is taken back again and again
       return { tentative: 0.3, failover: 0.2, actions: { edit: 4, loseLease: 3 }, actionsMax: plan.actionsMax + 20 };
     case 1: // letters: many refusals, many replays to the head
-      return { modelRefuses: 0.5, turnsPerSession: 6, toolSteps: 0, actions: { replay: 12, cancel: 1, loseLease: 1 }, actionsMax: 60, onDead: "skip" };
+      return {
+        modelRefuses: 0.5,
+        turnsPerSession: 6,
+        toolSteps: 0,
+        actions: { replay: 12, cancel: 1, loseLease: 1 },
+        actionsMax: 60,
+        onDead: "skip",
+      };
     default:
       return {};
   }

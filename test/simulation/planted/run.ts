@@ -40,7 +40,16 @@ async function plant(fault: PlantedFault, index: number): Promise<string> {
 
 async function search(fault: PlantedFault, folder: string): Promise<Finding> {
   try {
-    const output = await run(["--import", "tsx", join(folder, "src/testing/simulator/run-seeds.ts"), "1", String(seedsMax), "--first"]);
+    const output = await run([
+      "--import",
+      "tsx",
+      join(root, "test/simulation/seeds.ts"),
+      "1",
+      String(seedsMax),
+      "--first",
+      "--src",
+      join(folder, "src"),
+    ]);
     const found = /^seed (\d+): (.*)$/m.exec(output);
     if (found === null && !/"violations":0\}/.test(output))
       throw new Error(`the simulator did not run with "${fault.what}": ${output.slice(0, 2_000)}`);

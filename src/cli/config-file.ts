@@ -13,7 +13,7 @@ const defaultFile = "headfast.config.mjs";
 export async function configuredBots({ options, io }: Pick<Call, "options" | "io">): Promise<readonly Bot[] | undefined> {
   const named = options.text("config");
   const path = resolve(io.cwd, named ?? defaultFile);
-  if (existsSync(path)) return botsOf(await load(path), path);
+  if (existsSync(path)) return load(path);
   if (named === undefined) return undefined;
   throw new UsageError(`--config ${named}: there is no such file`);
 }
@@ -32,9 +32,9 @@ export function botNamed(bots: readonly Bot[], name: string): Bot {
   throw new HeadfastError("bot_not_found", `the config has no bot ${JSON.stringify(name)}; it has ${bots.map((known) => JSON.stringify(known.name)).join(", ")}`);
 }
 
-async function load(path: string): Promise<Record<string, unknown>> {
+async function load(path: string): Promise<readonly Bot[]> {
   try {
-    return (await import(pathToFileURL(path).href)) as Record<string, unknown>;
+    return await botsOf((await import(pathToFileURL(path).href)) as Record<string, unknown>, path);
   } catch (error) {
     if (error instanceof HeadfastError) throw error;
     throw new HeadfastError("configuration", `${path}: ${reasonOf(error)}`, { cause: error });

@@ -1,7 +1,7 @@
 /**
  * Two bots on one script. Headfast's requests are the very bodies that its model got. The naive twin's are the same ones,
- * with one difference: on each request it puts what PERSONA.md says at that moment, and the list of files with their
- * times, where the frozen persona stands, and needs no notices. Both go through one provider's cache rules and prices.
+ * with one difference: on each request it puts what PERSONA.md says at that moment, and the files that changed last with
+ * their times, where the frozen persona stands, and needs no notices. Both go through one provider's cache rules and prices.
  * Time between turns is virtual, tokens are an estimate.
  */
 import { type BillingTotals, billingSimulator } from "../src/models/billing.ts";
@@ -30,7 +30,7 @@ interface Body {
 /** The request that the naive twin would have sent in this one's place. */
 export function naiveBody(sent: SentBody & { naive: NaiveView }): string {
   const body = JSON.parse(sent.body) as Body;
-  const text = `${sent.naive.persona}\n\nFiles in your memory:\n${sent.naive.listing}`;
+  const text = `${sent.naive.persona}\n\nFiles in your memory, the newest first:\n${sent.naive.listing}`;
   const mark = body.system.at(-1)?.cache_control;
   body.system = [
     ...body.system.slice(0, rolePrompts).map(({ cache_control: _, ...block }) => block),
@@ -119,17 +119,18 @@ export function departsInPrefix(claim: string, bodies: readonly string[]): Claim
   return { claim, ok: first?.inPrefix === true, query: rawBodies.replace("got", "would have got"), shown };
 }
 
-/** Headfast reads more from the cache, sends less fresh, and pays less; both got past the provider's minimum. */
+/** A larger share read from the cache, less sent fresh, less paid; and both got past the provider's minimum. */
 export function cheaper(claim: string, model: string, headfast: Bill, naive: Bill): Claim {
-  const ok =
-    headfast.calls > 0 &&
-    naive.cached > 0 &&
-    headfast.cached > naive.cached &&
-    headfast.fresh < naive.fresh &&
-    headfast.costUsd < naive.costUsd;
+  const better = share(headfast) > share(naive) && headfast.fresh < naive.fresh && headfast.costUsd < naive.costUsd;
+  const ok = headfast.calls > 0 && headfast.calls === naive.calls && naive.cached > 0 && better;
   const line = (name: string, bill: Bill): string =>
-    `${name.padEnd(9)} ${String(bill.cached).padStart(7)} cached, ${String(bill.fresh).padStart(7)} fresh tokens, $${bill.costUsd.toFixed(4)} (without a cache $${bill.uncachedCostUsd.toFixed(4)})`;
+    `${name.padEnd(9)} ${String(bill.cached).padStart(7)} tokens cached (${Math.round(100 * share(bill))} %), ${String(bill.fresh).padStart(7)} fresh, $${bill.costUsd.toFixed(4)} (without a cache $${bill.uncachedCostUsd.toFixed(4)})`;
   const query = `the Anthropic cache rules and the prices of ${model} in src/models/prices.json; ${pauseMs / 1000} s between turns (virtual), tokens estimated`;
   const saved = `the naive twin pays ${(naive.costUsd / headfast.costUsd).toFixed(1)} times as much`;
   return { claim, ok, query, shown: [line("Headfast", headfast), line("naive", naive), saved].join("\n") };
+}
+
+/** Of the prompt tokens, what was read from the cache. */
+function share({ cached, fresh }: Bill): number {
+  return cached / Math.max(1, cached + fresh);
 }

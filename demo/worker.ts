@@ -26,7 +26,8 @@ export interface WorkerConfig {
   twin: string;
 }
 
-const listedMax = 200;
+/** Few enough that the twin's requests are about as long as the others. */
+const listedMax = 12;
 const drainMs = 2_000;
 
 /** `ada` has a Memory Repository; `ben` has none and a provider with bad days. */
@@ -52,14 +53,15 @@ function recorded(model: Model, config: WorkerConfig): Model {
   };
 }
 
-/** The persona as it is on the disk now, and the files with their times: what many bots put into each request. */
+/** The persona as it is on the disk now, and the files that changed last with their times: what many bots put into each request. */
 function naiveView(memory: string): NaiveView {
-  const names = readdirSync(memory, { recursive: true, encoding: "utf8" });
-  const files = names.filter((name) => !/^\.git(\/|$)/.test(name)).sort();
-  const lines = files.slice(0, listedMax).flatMap((name) => {
+  const names = readdirSync(memory, { recursive: true, encoding: "utf8" }).filter((name) => !/^\.git(\/|$)/.test(name));
+  const files = names.flatMap((name) => {
     const found = statSync(join(memory, name), { throwIfNoEntry: false });
-    return found?.isFile() ? [`${found.mtime.toISOString()} ${found.size} ${name}`] : [];
+    return found?.isFile() ? [{ name, size: found.size, mtime: found.mtime }] : [];
   });
+  files.sort((a, b) => b.mtime.getTime() - a.mtime.getTime() || (a.name < b.name ? -1 : 1));
+  const lines = files.slice(0, listedMax).map(({ name, size, mtime }) => `${mtime.toISOString()} ${size} ${name}`);
   return { persona: readFileSync(join(memory, "PERSONA.md"), "utf8"), listing: lines.join("\n") };
 }
 

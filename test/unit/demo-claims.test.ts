@@ -267,7 +267,8 @@ test("bills: more fresh, fewer cached tokens, a higher price, or nothing cached 
   const bill = (cached: number, fresh: number, costUsd: number): Bill => ({ calls: 3, usage, costUsd, uncachedCostUsd: 1, cached, fresh });
   const naive = bill(100, 900, 0.5);
   holds(cheaper("bills", "m", bill(800, 200, 0.1), naive));
-  fails(cheaper("bills", "m", bill(100, 200, 0.1), naive));
+  fails(cheaper("bills", "m", bill(20, 200, 0.1), naive));
+  fails(cheaper("bills", "m", { ...bill(800, 200, 0.1), calls: 2 }, naive));
   fails(cheaper("bills", "m", bill(800, 900, 0.1), naive));
   fails(cheaper("bills", "m", bill(800, 200, 0.5), naive));
   fails(cheaper("bills", "m", bill(800, 200, 0.1), bill(0, 900, 0.5)));

@@ -209,9 +209,10 @@ export function countIs(claim: string, { query, result }: Asked<number>, expecte
   return claimOf(claim, query, result === expected, String(result));
 }
 
-/** At least one of these keys. */
-export function keysThere(claim: string, { query, result }: Asked<string[]>): Claim {
-  return claimOf(claim, query, result.length > 0, `${result.length} keys`);
+/** This many jobs wait, in lists of this length each. */
+export function jobsWait(claim: string, { query, result }: Asked<ReadonlyMap<string, number>>, lists: number, each: number): Claim {
+  const ok = result.size === lists && [...result.values()].every((length) => length === each);
+  return claimOf(claim, query, ok, [...result].map(([key, length]) => `${key}: ${length}`).join("\n") || "no such list");
 }
 
 export function noKeys(claim: string, { query, result }: Asked<string[]>): Claim {

@@ -44,6 +44,13 @@ export class Evidence {
     return { query: `db.${collection}.distinct(${text(field)}, ${text(filter)})`, result: result.map(String) };
   }
 
+  /** The lists of a pattern, and how long each is. */
+  async lengths(pattern: string): Promise<Asked<ReadonlyMap<string, number>>> {
+    const { query, result } = await this.keys(pattern);
+    const lengths = await Promise.all(result.map(async (key) => [key, await this.#redis.llen(key)] as const));
+    return { query: `${query}, LLEN of each`, result: new Map(lengths) };
+  }
+
   #of(collection: string): Collection<Stored> {
     return this.#db.collection<Stored>(collection);
   }

@@ -126,7 +126,7 @@ async function emptyRedis(
     };
   const removed = await redis.dbsize();
   const answers = await redis.multi().flushall().dbsize().exec();
-  return { command: "FLUSHALL", removed, left: Number(answers?.[1]?.[1]) };
+  return { command: "DBSIZE; MULTI, FLUSHALL, DBSIZE, EXEC", removed, left: Number(answers?.[1]?.[1]) };
 }
 
 async function removeKeys(redis: Redis, namespace: string): Promise<number> {

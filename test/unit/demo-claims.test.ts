@@ -134,8 +134,12 @@ test("outcomes: a turn without one, with two, or one that nobody sent is seen", 
 });
 
 test("Redis and counts: a key too few, a key too many, a number off by one", () => {
-  holds(claims.keysThere("there", asked(["k"])));
-  fails(claims.keysThere("there", asked([])));
+  const lists = (...lengths: number[]): claims.Claim =>
+    claims.jobsWait("waiting", asked(new Map(lengths.map((length, i) => [`k${i}`, length]))), 2, 3);
+  holds(lists(3, 3));
+  fails(lists(3, 2));
+  fails(lists(3));
+  fails(lists());
   holds(claims.noKeys("gone", asked([])));
   fails(claims.noKeys("gone", asked(["k"])));
   holds(claims.countIs("count", asked(2), 2));

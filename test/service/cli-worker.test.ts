@@ -1,0 +1,64 @@
+/** `headfast worker` as a real process: how it ends. */
+import { writeFileSync } from "node:fs";
+import { Headfast } from "../../src/main.ts";
+import { botFolder, type RunningCli, runCli, startCli } from "../support/cli.ts";
+import { dropDatabase } from "../support/mongo.ts";
+import { mongoUrl, redisUrl, uniqueName } from "../support/services.ts";
+import { assert, suite } from "../support/suite.ts";
+
+const test = suite("cli worker", { timeoutMs: 60_000 });
+const bots = botFolder("cli-worker");
+const namespace = uniqueName("cliworker").slice(0, 38);
+const env = { HEADFAST_REDIS_URL: redisUrl(), HEADFAST_MONGO_URL: mongoUrl(), HEADFAST_NAMESPACE: namespace };
+let hf: Headfast;
+
+test.before(async () => {
+  hf = await Headfast.connect({ redis: redisUrl(), mongo: mongoUrl(), namespace });
+});
+
+test.after(async () => {
+  await hf.close();
+  bots.remove();
+  await dropDatabase(namespace);
+});
+
+/** A worker that runs a turn which does not end. */
+async function hangingWorker(session: string, drainMs: string): Promise<RunningCli> {
+  const worker = startCli(["worker", "--config", bots.config, "--drain-ms", drainMs], { env });
+  await worker.until(/"msg":"ready"/);
+  await hf.turns.send({ bot: "strict", session, turnId: "t1", input: "wait" });
+  await worker.until(/hanging/);
+  return worker;
+}
+
+test("SIGTERM: nothing new is taken, what runs is drained, exit 0; the turn stays first with no attempt spent", async () => {
+  const worker = await hangingWorker("s:term", "200");
+  worker.child.kill("SIGTERM");
+  const { code, stdout } = await worker.ended;
+  assert.is(code, 0);
+  const said = stdout.trimEnd().split("\n").map((line) => (JSON.parse(line) as { msg: string }).msg);
+  assert.equal(said.filter((msg) => ["ready", "asked to stop", "draining", "stopped"].includes(msg)), ["ready", "asked to stop", "draining", "stopped"]);
+  const { turn, state } = await hf.turns.get({ session: "s:term", turnId: "t1" });
+  assert.equal([state, turn.attemptsSpent, turn.crashes], ["queued", 0, 0]);
+  await hf.turns.cancel({ session: "s:term", turnId: "t1" });
+});
+
+test("a second signal ends at once with 1", async () => {
+  const worker = await hangingWorker("s:twice", "60000");
+  worker.child.kill("SIGINT");
+  await worker.until(/"msg":"draining"/);
+  worker.child.kill("SIGTERM");
+  assert.is((await worker.ended).code, 1);
+});
+
+test("a worker whose code leaves a rejection unhandled says so and ends with 1", async () => {
+  const config = bots.file("broken.mjs");
+  writeFileSync(config, `export * from "./headfast.config.mjs";\nPromise.resolve().then(() => setTimeout(() => Promise.reject(new Error("left alone: redis://:s3cret@h")), 10));\n`);
+  const broken = await runCli(["worker", "--config", config], { env });
+  assert.is(broken.code, 1);
+  const fatal = broken.stdout.trimEnd().split("\n").map((line) => JSON.parse(line) as { level: string; msg: string; error?: { message: string } }).find(({ level }) => level === "fatal");
+  assert.equal([fatal?.msg, fatal?.error?.message], ["unhandled rejection", "left alone: redis://***@h"]);
+  assert.not.match(broken.stdout + broken.stderr, "s3cret");
+});
+
+test.run();

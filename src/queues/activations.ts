@@ -8,7 +8,8 @@ import { asHeadfastError } from "../domain/errors.ts";
 import type { SessionId } from "../domain/ids.ts";
 import { limits } from "../domain/limits.ts";
 import type { ActivationEnd, ActivationHandler, ActivationRunner, Lease, Logger, System } from "../domain/ports.ts";
-import type { PatientRedis, RedisLink } from "./connection.ts";
+import type { RedisLink } from "./connection.ts";
+import { Crew, workerOptions } from "./crew.ts";
 import { activationsQueue } from "./names.ts";
 import { activationJob, readActivation } from "./payloads.ts";
 import type { Stay, Stays } from "./stays.ts";
@@ -23,23 +24,11 @@ export interface ActivationWorld {
   wake(session: SessionId): Promise<void>;
 }
 
-/** Shared by all Workers of Headfast: no throttle, no limit on stalls (crashes have a limit of their own), nothing kept. */
-export const workerOptions = {
-  lockDuration: limits.lockMs,
-  stalledInterval: limits.stalledCheckMs,
-  maxStalledCount: 1e9,
-  removeOnComplete: { count: 0 },
-  removeOnFail: { count: 0 },
-} as const;
-
 export class Activations implements ActivationRunner {
   readonly #world: ActivationWorld;
   readonly #handler: ActivationHandler;
   readonly #stays: Stays;
-  readonly #client: PatientRedis;
-  readonly #workers: Worker[];
-  #running = 0;
-  #onIdle: (() => void) | undefined;
+  readonly #crew: Crew;
   #closing: Promise<void> | undefined;
 
   /** @param stays those of this process: shared by its runners */
@@ -47,13 +36,14 @@ export class Activations implements ActivationRunner {
     this.#world = world;
     this.#handler = handler;
     this.#stays = stays;
-    this.#client = world.link.patient();
-    this.#workers = world.prefixes.map((prefix) => this.#worker({ ...workerOptions, connection: this.#client, prefix, concurrency }));
+    this.#crew = new Crew(world.system, world.link.patient());
+    for (const prefix of world.prefixes)
+      this.#crew.add((connection) => this.#worker({ ...workerOptions, connection, prefix, concurrency }));
   }
 
   /** Takes nothing new; aborts with `draining` what still runs after `drainMs`; resolves when all have returned. */
   close(drainMs: number): Promise<void> {
-    this.#closing ??= this.#close(drainMs);
+    this.#closing ??= this.#crew.close(drainMs, () => this.#stays.drain());
     return this.#closing;
   }
 
@@ -61,7 +51,7 @@ export class Activations implements ActivationRunner {
     const renewed = (jobs: string[], lost: string[], askedAt: number): void => this.#stays.renewed(jobs, lost, askedAt);
     const worker = new LeasedWorker(
       activationsQueue,
-      (job, token) => this.#process(job, token as string),
+      (job, token) => this.#stay(job, token as string),
       options,
       this.#world.system,
       renewed,
@@ -70,17 +60,7 @@ export class Activations implements ActivationRunner {
     return worker;
   }
 
-  async #process(job: Job, token: string): Promise<void> {
-    this.#running += 1;
-    try {
-      await this.#stayOf(job, token);
-    } finally {
-      this.#running -= 1;
-      if (this.#running === 0) this.#onIdle?.();
-    }
-  }
-
-  async #stayOf(job: Job, token: string): Promise<void> {
+  async #stay(job: Job, token: string): Promise<void> {
     const session = readActivation(job.data);
     const id = job.id as string;
     if (job.name !== activationJob || session === undefined) {
@@ -97,7 +77,7 @@ export class Activations implements ActivationRunner {
 
   async #handled(job: Job, stay: Stay): Promise<ActivationEnd> {
     try {
-      return await this.#handler(this.#lease(job, stay));
+      return await this.#crew.busy(this.#handler(this.#lease(job, stay)));
     } catch (error) {
       const { code, message } = asHeadfastError(error);
       this.#world.log.error(
@@ -145,36 +125,6 @@ export class Activations implements ActivationRunner {
   async #later(job: Job, token: string, ms: number): Promise<never> {
     await job.moveToDelayed(Math.ceil(this.#world.system.now() + ms), token);
     throw new DelayedError();
-  }
-
-  async #close(drainMs: number): Promise<void> {
-    const closed = Promise.all(this.#workers.map((worker) => worker.close()));
-    await this.#within(this.#idle(), drainMs);
-    this.#stays.drain();
-    await this.#idle();
-    // What BullMQ still has to tell Redis waits for it: not for ever.
-    if (!(await this.#within(closed, limits.redisCloseMsMax))) this.#client.cut();
-    await this.#within(closed, limits.redisCloseMsMax);
-    this.#client.cut();
-  }
-
-  #idle(): Promise<void> {
-    if (this.#running === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#onIdle = resolve;
-    });
-  }
-
-  /** True if it settled in time. */
-  async #within(done: Promise<unknown>, ms: number): Promise<boolean> {
-    const late = new AbortController();
-    const settled = done.then(
-      () => true,
-      () => true,
-    );
-    const inTime = await Promise.race([settled, this.#world.system.sleep(ms, late.signal).then(() => false)]);
-    late.abort();
-    return inTime;
   }
 }
 

@@ -23,18 +23,19 @@ const refusing = new Set(["NOAUTH", "WRONGPASS", "NOPERM"]);
  * Anything that a call to Redis threw. A lost connection and a server that says "not now" are `queue_unavailable`, a
  * refused login is `configuration`; what is left is a bug of ours.
  */
-export function queueError(doing: string, error: unknown): HeadfastError {
-  if (error instanceof HeadfastError) return error;
+export function queueError(doing: string, thrown: unknown): HeadfastError {
+  if (thrown instanceof HeadfastError) return thrown;
+  const error = firstOf(thrown);
   const code = codeOf(error);
-  if (passing.has(code))
-    return new HeadfastError("queue_unavailable", `${doing}: Redis answers ${code}`, { cause: error, data: { reply: code } });
+  const cause = bare(error);
+  if (passing.has(code)) return new HeadfastError("queue_unavailable", `${doing}: Redis answers ${code}`, { cause, data: { reply: code } });
   if (refusing.has(code))
     return new HeadfastError("configuration", `${doing}: Redis refuses with ${code}; check user, password and ACL`, {
-      cause: error,
+      cause,
       data: { reply: code },
     });
-  if (isReply(error)) return new HeadfastError("unexpected", `${doing}: Redis answers ${code}`, { cause: error, data: { reply: code } });
-  return new HeadfastError("queue_unavailable", `${doing}: Redis does not answer`, { cause: error });
+  if (isReply(error)) return new HeadfastError("unexpected", `${doing}: Redis answers ${code}`, { cause, data: { reply: code } });
+  return new HeadfastError("queue_unavailable", `${doing}: Redis does not answer`, { cause });
 }
 
 /** An error that a script answers as text instead of failing as a whole. */
@@ -51,6 +52,18 @@ export async function translated<T>(doing: string, call: () => Promise<T>): Prom
   } catch (error) {
     throw queueError(doing, error);
   }
+}
+
+/** A transaction that was not run says so; why, its first command says. */
+function firstOf(error: unknown): unknown {
+  const { previousErrors } = (error ?? {}) as { previousErrors?: unknown[] };
+  return previousErrors?.[0] ?? error;
+}
+
+/** The driver hangs the command with its arguments on the error: prompt text, that belongs in no log. */
+function bare(error: unknown): unknown {
+  if (error instanceof Error && "command" in error) delete error.command;
+  return error;
 }
 
 /** An answer of the server, as opposed to a fault on the way. A script's error carries the code of what it called. */

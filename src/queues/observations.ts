@@ -3,8 +3,9 @@ import { DelayedError, type Job, Worker } from "bullmq";
 import type { BotName } from "../domain/ids.ts";
 import { limits } from "../domain/limits.ts";
 import type { ObservationQueue } from "../domain/ports.ts";
-import { type ActivationWorld, workerOptions } from "./activations.ts";
+import type { ActivationWorld } from "./activations.ts";
 import type { Adder } from "./adder.ts";
+import { Crew, workerOptions } from "./crew.ts";
 import { observationId, observationsQueue } from "./names.ts";
 import { lookJob, readLook, schemaVersion } from "./payloads.ts";
 
@@ -32,23 +33,21 @@ export class RedisObservations implements ObservationQueue {
   }
 
   async work(bots: readonly BotName[], handler: LookHandler): Promise<{ close(): Promise<void> }> {
-    const client = this.#world.link.patient();
     const served = new Set(bots);
-    const prefixes = [...new Set(bots.map((bot) => this.#prefixOf(bot)))];
-    const workers = prefixes.map((prefix) => {
-      const options = { ...workerOptions, connection: client, prefix, concurrency: looksAtOnce };
-      const worker = new Worker(observationsQueue, (job, token) => this.#look(job, token as string, served, handler), options);
-      worker.on("error", (error) => this.#world.log.debug({ err: error }, "observations worker"));
-      return worker;
-    });
-    return {
-      close: async () => {
-        const late = new AbortController();
-        await Promise.race([Promise.all(workers.map((worker) => worker.close())), this.#world.system.sleep(limits.gitMsMax, late.signal)]);
-        late.abort();
-        client.cut();
-      },
-    };
+    const crew = new Crew(this.#world.system, this.#world.link.patient());
+    for (const prefix of new Set(bots.map((bot) => this.#prefixOf(bot)))) {
+      crew.add((connection) => {
+        const options = { ...workerOptions, connection, prefix, concurrency: looksAtOnce };
+        const worker = new Worker(
+          observationsQueue,
+          (job, token) => this.#look(job, token as string, served, (...asked) => crew.busy(handler(...asked))),
+          options,
+        );
+        worker.on("error", (error) => this.#world.log.debug({ err: error }, "observations worker"));
+        return worker;
+      });
+    }
+    return { close: () => crew.close(0, () => undefined) };
   }
 
   async #look(job: Job, token: string, served: ReadonlySet<BotName>, handler: LookHandler): Promise<void> {

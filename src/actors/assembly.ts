@@ -107,8 +107,10 @@ async function loadPrefix(assembly: Assembly, owner: Ownership, bot: Bot): Promi
 /** A snapshot changed by hand is an error that says so, never other bytes and never a silent rebuild. */
 function checkSnapshot(owner: Ownership): void {
   if (owner.baseline !== 1) return;
-  if (owner.personaSnapshot === undefined || sha256(owner.personaSnapshot) !== owner.personaSha256) {
-    const how = owner.personaSnapshot === undefined ? "is missing" : "is not the one that was taken (persona_sha256)";
+  const snapshot: unknown = owner.personaSnapshot; // text, unless a hand in the store made it something else
+  if (typeof snapshot !== "string" || sha256(snapshot) !== owner.personaSha256) {
+    const how =
+      snapshot === undefined ? "is missing" : typeof snapshot !== "string" ? "is not text" : "is not the one that was taken (persona_sha256)";
     throw new HeadfastError(
       "document_invalid",
       `session_ownership of session ${JSON.stringify(owner.session)}: persona_snapshot ${how}; restore it, or re-own the session to take a new one`,

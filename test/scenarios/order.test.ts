@@ -84,7 +84,7 @@ test("B9: an empty id, and one that is no text or too long, is refused by name a
       assert.match(error.message, field);
     }
   }
-  assert.equal(await rig.keys(), []);
+  assert.equal((await rig.keys()).filter((key) => !key.endsWith(":activations:meta")), []);
 }));
 
 test("E1: what is sent while a turn runs is answered behind it, in order, also when its host dies", inRig("e1", async (rig) => {

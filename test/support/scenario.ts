@@ -120,6 +120,30 @@ export class World {
     return this.logs.filter(({ data }) => data.code === code);
   }
 
+  /** A hand in the database: from now on every read of this session's ownership has these fields. `undefined` takes one off. */
+  editOwner(session: string, fields: Record<string, unknown>): void {
+    const { get } = this.store.ownership;
+    const edited = (owner: Ownership | undefined) => (owner === undefined ? undefined : ({ ...owner, ...fields } as Ownership));
+    this.store.ownership.get = async (asked) => (asked === session ? edited(await get(asked)) : get(asked));
+  }
+
+  /** A hand in the transcript: from now on every read of this entry is changed. */
+  editEntry(session: string, seq: number, change: (entry: Entry) => Entry): void {
+    const { get, read } = this.store.log;
+    const edited = (entry: Entry): Entry => (entry.session === session && entry.seq === seq ? change(entry) : entry);
+    this.store.log.get = async (...args) => {
+      const entry = await get(...args);
+      return entry && edited(entry);
+    };
+    this.store.log.read = async (...args) => (await read(...args)).map(edited);
+  }
+
+  /** A hand in `prefix_parts`: the text of this hash reads otherwise; `undefined`: it is gone. */
+  editPart(sha256: string, text: string | undefined): void {
+    const { get } = this.store.parts;
+    this.store.parts.get = async (asked) => (asked === sha256 ? text : get(asked));
+  }
+
   async close(): Promise<void> {
     for (const worker of this.#workers) await this.stop(worker);
     for (const host of this.#hosts) await host.close();

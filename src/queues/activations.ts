@@ -3,13 +3,13 @@
  * saves work; after an outage two stays may overlap, so a lease is also kept by the clock and a second stay in one
  * process waits for the first. The processor never throws but `DelayedError` and `WaitingError`, which spend no attempt.
  */
-import { DelayedError, type Job, WaitingError, Worker, type WorkerOptions } from "bullmq";
+import { DelayedError, type Job, WaitingError, type WorkerOptions } from "bullmq";
 import { asHeadfastError } from "../domain/errors.ts";
 import type { SessionId } from "../domain/ids.ts";
 import { limits } from "../domain/limits.ts";
 import type { ActivationEnd, ActivationHandler, ActivationRunner, Lease, Logger, System } from "../domain/ports.ts";
 import type { RedisLink } from "./connection.ts";
-import { Crew, workerOptions } from "./crew.ts";
+import { Crew, CrewWorker, workerOptions } from "./crew.ts";
 import { activationsQueue } from "./names.ts";
 import { activationJob, readActivation } from "./payloads.ts";
 import type { Stay, Stays } from "./stays.ts";
@@ -47,16 +47,11 @@ export class Activations implements ActivationRunner {
     return this.#closing;
   }
 
-  #worker(options: WorkerOptions): Worker {
-    const renewed = (jobs: string[], lost: string[], askedAt: number): void => this.#stays.renewed(jobs, lost, askedAt);
-    const worker = new LeasedWorker(
-      activationsQueue,
-      (job, token) => this.#stay(job, token as string),
-      options,
-      this.#world.system,
-      renewed,
-    );
-    worker.on("error", (error) => this.#world.log.debug({ err: error }, "activations worker"));
+  #worker(options: WorkerOptions): CrewWorker {
+    const { system, log } = this.#world;
+    const stay = (job: Job, token: string): Promise<void> => this.#stay(job, token);
+    const worker = new CrewWorker(activationsQueue, stay, options, system, (...renewal) => this.#stays.renewed(...renewal));
+    worker.on("error", (error) => log.debug({ err: error }, "activations worker"));
     return worker;
   }
 
@@ -125,31 +120,6 @@ export class Activations implements ActivationRunner {
   async #later(job: Job, token: string, ms: number): Promise<never> {
     await job.moveToDelayed(Math.ceil(this.#world.system.now() + ms), token);
     throw new DelayedError();
-  }
-}
-
-/** Tells of each renewal of locks with the time at which it was asked for: a late answer must not lengthen a lease. */
-class LeasedWorker extends Worker {
-  readonly #system: System;
-  readonly #renewed: (jobs: string[], lost: string[], askedAt: number) => void;
-
-  constructor(
-    name: string,
-    processor: (job: Job, token?: string) => Promise<void>,
-    options: WorkerOptions,
-    system: System,
-    renewed: (jobs: string[], lost: string[], askedAt: number) => void,
-  ) {
-    super(name, processor, options);
-    this.#system = system;
-    this.#renewed = renewed;
-  }
-
-  override async extendJobLocks(jobIds: string[], tokens: string[], duration: number): Promise<string[]> {
-    const askedAt = this.#system.monotonic();
-    const lost = await super.extendJobLocks(jobIds, tokens, duration);
-    this.#renewed(jobIds, lost, askedAt);
-    return lost;
   }
 }
 

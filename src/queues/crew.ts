@@ -1,5 +1,5 @@
 /** BullMQ Workers that share a connection and are closed together, within a bounded time also where Redis is away. */
-import type { Worker } from "bullmq";
+import { type Job, Worker, type WorkerOptions } from "bullmq";
 import { limits } from "../domain/limits.ts";
 import type { System } from "../domain/ports.ts";
 import type { PatientRedis } from "./connection.ts";
@@ -13,10 +13,42 @@ export const workerOptions = {
   removeOnFail: { count: 0 },
 } as const;
 
+/** Told of each renewal of locks, with the time at which it was asked for: a late answer must not lengthen a lease. */
+export type OnRenewed = (jobs: readonly string[], lost: readonly string[], askedAt: number) => void;
+
+export class CrewWorker extends Worker {
+  readonly #system: System;
+  readonly #onRenewed: OnRenewed;
+
+  constructor(
+    queue: string,
+    processor: (job: Job, token: string) => Promise<void>,
+    options: WorkerOptions,
+    system: System,
+    onRenewed: OnRenewed = () => undefined,
+  ) {
+    super(queue, (job: Job, token?: string) => processor(job, token as string), options);
+    this.#system = system;
+    this.#onRenewed = onRenewed;
+  }
+
+  override async extendJobLocks(jobIds: string[], tokens: string[], duration: number): Promise<string[]> {
+    const askedAt = this.#system.monotonic();
+    const lost = await super.extendJobLocks(jobIds, tokens, duration);
+    this.#onRenewed(jobIds, lost, askedAt);
+    return lost;
+  }
+
+  /** BullMQ waits for an `end` of its blocking connection that does not come while it reconnects: stop what is left. */
+  abandon(): void {
+    void this.lockManager.close();
+  }
+}
+
 export class Crew {
   readonly #system: System;
   readonly #client: PatientRedis;
-  readonly #workers: Worker[] = [];
+  readonly #workers: CrewWorker[] = [];
   #running = 0;
   #onIdle: (() => void) | undefined;
 
@@ -26,7 +58,7 @@ export class Crew {
     this.#client = client;
   }
 
-  add(make: (connection: PatientRedis) => Worker): void {
+  add(make: (connection: PatientRedis) => CrewWorker): void {
     this.#workers.push(make(this.#client));
   }
 
@@ -48,9 +80,9 @@ export class Crew {
     late();
     await this.#idle();
     // What is still to be told to Redis waits for it: not for ever.
-    const told = await this.#within(closed, limits.redisCloseMsMax);
+    await this.#within(closed, limits.redisCloseMsMax);
     this.#client.cut();
-    if (!told) await this.#within(closed, limits.redisCloseMsMax);
+    for (const worker of this.#workers) worker.abandon();
   }
 
   #idle(): Promise<void> {

@@ -1,11 +1,11 @@
 /** Requests for looks at Memory Repositories: one queue per shard, one look of a bot at a time. */
-import { DelayedError, type Job, Worker } from "bullmq";
+import { DelayedError, type Job } from "bullmq";
 import type { BotName } from "../domain/ids.ts";
 import { limits } from "../domain/limits.ts";
 import type { ObservationQueue } from "../domain/ports.ts";
 import type { ActivationWorld } from "./activations.ts";
 import type { Adder } from "./adder.ts";
-import { Crew, workerOptions } from "./crew.ts";
+import { Crew, CrewWorker, workerOptions } from "./crew.ts";
 import { observationId, observationsQueue } from "./names.ts";
 import { lookJob, readLook, schemaVersion } from "./payloads.ts";
 
@@ -34,16 +34,13 @@ export class RedisObservations implements ObservationQueue {
 
   async work(bots: readonly BotName[], handler: LookHandler): Promise<{ close(): Promise<void> }> {
     const served = new Set(bots);
-    const crew = new Crew(this.#world.system, this.#world.link.patient());
+    const { system, log, link } = this.#world;
+    const crew = new Crew(system, link.patient());
+    const look = (job: Job, token: string): Promise<void> => this.#look(job, token, served, (...asked) => crew.busy(handler(...asked)));
     for (const prefix of new Set(bots.map((bot) => this.#prefixOf(bot)))) {
       crew.add((connection) => {
-        const options = { ...workerOptions, connection, prefix, concurrency: looksAtOnce };
-        const worker = new Worker(
-          observationsQueue,
-          (job, token) => this.#look(job, token as string, served, (...asked) => crew.busy(handler(...asked))),
-          options,
-        );
-        worker.on("error", (error) => this.#world.log.debug({ err: error }, "observations worker"));
+        const worker = new CrewWorker(observationsQueue, look, { ...workerOptions, connection, prefix, concurrency: looksAtOnce }, system);
+        worker.on("error", (error) => log.debug({ err: error }, "observations worker"));
         return worker;
       });
     }

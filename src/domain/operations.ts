@@ -2,7 +2,7 @@
  * What hosts and operators do to turns and sessions, by entries of the log: outcomes, cancel, re-own, replay, discard.
  * Every one may be repeated after a lost answer, and by two operators at once, without a second effect (I4).
  */
-import { freshTurn, placeTurn } from "./acceptance.ts";
+import { type Accepted, freshTurn, placeTurn } from "./acceptance.ts";
 import { hasOutcome, unparked, withNext, withOutcome } from "./checkpoint.ts";
 import { type Draft, discardedKey, type Tail } from "./entry.ts";
 import { HeadfastError } from "./errors.ts";
@@ -144,7 +144,7 @@ export async function rollForward(ledger: Ledger, owner: Ownership, tail: Tail):
   if (owner.ownerEpoch < ownerEpoch) await ledger.store.ownership.rollForward(owner.session, { bot, ownerEpoch });
   if (owed === null) return;
   const next = await placeNextGeneration(ledger, await closedTurn(ledger, owner.session, owed.turnId, owed.generation), owner.lastNumber);
-  await toHead(ledger, owner, next, { by: "re-own" });
+  await toHead(ledger, owner, next.turn, { by: "re-own" });
 }
 
 async function closedTurn(ledger: Ledger, session: SessionId, turnId: TurnId, generation: number): Promise<Turn> {
@@ -157,7 +157,7 @@ async function closedTurn(ledger: Ledger, session: SessionId, turnId: TurnId, ge
   return turn;
 }
 
-async function placeNextGeneration(ledger: Ledger, dead: Turn, lastKnown: number): Promise<Turn> {
+async function placeNextGeneration(ledger: Ledger, dead: Turn, lastKnown: number): Promise<Accepted> {
   const { bot, session, turnId, input, user, deliverTo, traceparent } = dead;
   const request = {
     bot,
@@ -168,8 +168,7 @@ async function placeNextGeneration(ledger: Ledger, dead: Turn, lastKnown: number
     ...(deliverTo && { deliverTo }),
     ...(traceparent && { traceparent }),
   };
-  const { turn } = await placeTurn(ledger, freshTurn(ledger, request, dead.generation + 1), Math.max(lastKnown, dead.number));
-  return turn;
+  return placeTurn(ledger, freshTurn(ledger, request, dead.generation + 1), Math.max(lastKnown, dead.number));
 }
 
 /** Puts a turn to the head by an entry; until it stands, the turn waits at its number (rule 4). */
@@ -226,10 +225,10 @@ export async function replayLetter(
   actor: Actor,
 ): Promise<Replayed> {
   const before = await ledger.store.turns.byId(owner.session, dead.turn.turnId, dead.turn.generation + 1);
-  const turn = before ?? (await placeNextGeneration(ledger, dead.turn, owner.lastNumber));
+  const { turn, duplicate } = before ? { turn: before, duplicate: true } : await placeNextGeneration(ledger, dead.turn, owner.lastNumber);
   if (position === "head") await toHead(ledger, owner, turn, actor);
   await ledger.store.turns.clearLetter(owner.session, dead.turn.number);
-  return { turn, already: before !== undefined };
+  return { turn, already: duplicate }; // of several at once, one insert was first (I4)
 }
 
 /** The letter is done with; a parked session goes on (rule 18). */

@@ -160,3 +160,12 @@ export function inRig(name: string, body: (rig: Rig) => Promise<void>, options?:
 
 /** True for the long form: sizes as the case says. */
 export const long = process.env.HEADFAST_LONG === "1";
+
+/** Resolves when the condition holds; asked again and again. */
+export async function until(what: string, condition: () => boolean | Promise<boolean>, timeoutMs = 30_000): Promise<void> {
+  const end = performance.now() + timeoutMs;
+  while (!(await condition())) {
+    if (performance.now() > end) throw new Error(`not within ${timeoutMs} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

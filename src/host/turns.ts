@@ -145,6 +145,8 @@ export class HostTurns {
   async #find(name: TurnName): Promise<Turn> {
     checkId("turnId", name.turnId);
     if (name.generation === undefined) return latestGeneration(this.#ledger, name.session, name.turnId);
+    if (!Number.isSafeInteger(name.generation) || name.generation < 0)
+      throw new HeadfastError("invalid_input", "generation must be a whole number from 0 on", { data: { field: "generation" } });
     const turn = await this.#ledger.store.turns.byId(name.session, name.turnId, name.generation);
     if (turn !== undefined) return turn;
     throw new HeadfastError(

@@ -138,10 +138,16 @@ export class World {
     this.store.log.read = async (...args) => (await read(...args)).map(edited);
   }
 
-  /** A hand in `prefix_parts`: the text of this hash reads otherwise; `undefined`: it is gone. */
-  editPart(sha256: string, text: string | undefined): void {
-    const { get } = this.store.parts;
-    this.store.parts.get = async (asked) => (asked === sha256 ? text : get(asked));
+  /** A hand in `prefix_parts`: the text of this hash reads otherwise; `undefined`: it is gone, until it is put again. */
+  editPart(sha256: string, edited: string | undefined): void {
+    const { get, put } = this.store.parts;
+    let standing = edited;
+    this.store.parts.get = async (asked) => (asked === sha256 ? standing : get(asked));
+    this.store.parts.put = async (asked, text) => {
+      if (asked !== sha256 || standing !== undefined) return put(asked, text);
+      standing = text;
+      return "inserted";
+    };
   }
 
   async close(): Promise<void> {

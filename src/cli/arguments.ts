@@ -51,7 +51,7 @@ function sealed(argv: readonly string[], commands: readonly Command[]): { words:
     const name = arg.split("=", 1)[0] as string;
     const inline = arg.length > name.length ? arg.slice(name.length + 1) : undefined;
     if (!takesValue(name, known)) flags.push(withoutValue(name, inline));
-    else flags.push(`${name}=${seal}${inline ?? valueOf(name, argv[++at])}`);
+    else flags.push(`${name}=${seal}${inline ?? following(name, argv[++at])}`);
   }
   return { words, flags };
 }
@@ -65,12 +65,15 @@ function withoutValue(name: string, inline: string | undefined): string {
   return name;
 }
 
-function valueOf(name: string, next: string | undefined): string {
+function following(name: string, next: string | undefined): string {
   if (next !== undefined && !next.startsWith("--")) return next;
   throw new UsageError(`${name} needs a value${next === undefined ? "" : ` (for one that begins with dashes: ${name}=${next})`}`);
 }
 
-function commandNamed(words: readonly string[], commands: readonly Command[]): { command: Command } | { noun: string; verb: string | undefined } {
+function commandNamed(
+  words: readonly string[],
+  commands: readonly Command[],
+): { command: Command } | { noun: string; verb: string | undefined } {
   const [first = "", second] = words;
   const command = commands.find(({ name }) => name === first || name === `${first} ${second}`);
   if (command !== undefined) return { command };
@@ -101,7 +104,7 @@ function parsed(command: Command, argv: readonly string[]): { args: string[]; op
     cli.matchedCommand?.checkRequiredArgs();
     cli.matchedCommand?.checkUnusedArgs();
   } catch (error) {
-    throw new UsageError(`headfast ${usageOf(command)}: ${unsealed((error as Error).message)}`);
+    throw new UsageError(`headfast ${usageOf(command)}: ${unsealed((error as Error).message).replace(/ for command `.*`$/u, "")}`);
   }
   const options = Object.entries(cli.options).map(([name, value]) => [name, Array.isArray(value) ? value.map(unsealed) : unsealed(value)]);
   return { args: cli.args.map((arg) => unsealed(arg) as string), options: new Options(Object.fromEntries(options)) };

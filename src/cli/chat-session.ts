@@ -53,7 +53,11 @@ export class ChatSession {
     const chat = new ChatSession(hf, bot, who, view);
     await hf.sessions.claim(who.session, bot.name);
     try {
-      chat.#unsubscribe = await hf.internals.queues.events.subscribe(who.session, (event) => chat.#heard(event), () => undefined);
+      chat.#unsubscribe = await hf.internals.queues.events.subscribe(
+        who.session,
+        (event) => chat.#heard(event),
+        () => undefined,
+      );
     } catch (error) {
       if (!(error instanceof HeadfastError) || error.code !== "queue_unavailable") throw error;
       view.remark("Redis does not answer: no text is shown while it is made, and no turn runs until it is back");
@@ -126,7 +130,14 @@ export class ChatSession {
       const entries = (await this.#newEntries()).filter(({ turn }) => turn?.turnId === turnId);
       for (const entry of entries) this.#tell(entry);
       this.#view.ended(ended);
-      this.told.push({ turnId, input, outcome: ended.outcome, text: ended.text, told: entries.flatMap(toldIn), tools: entries.flatMap(toolsIn) });
+      this.told.push({
+        turnId,
+        input,
+        outcome: ended.outcome,
+        text: ended.text,
+        told: entries.flatMap(toldIn),
+        tools: entries.flatMap(toolsIn),
+      });
     } catch (error) {
       if (!this.#left.signal.aborted) throw error;
     } finally {
@@ -184,7 +195,9 @@ export class ChatSession {
 }
 
 function toldIn({ messages }: Entry): string[] {
-  return messages.flatMap((message) => (message.role === "user" ? message.blocks.flatMap(({ type, text }) => (type === "input" ? [] : [text])) : []));
+  return messages.flatMap((message) =>
+    message.role === "user" ? message.blocks.flatMap(({ type, text }) => (type === "input" ? [] : [text])) : [],
+  );
 }
 
 function toolsIn({ messages }: Entry): string[] {

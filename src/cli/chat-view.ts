@@ -3,7 +3,7 @@ import { createColors } from "picocolors";
 import type { TurnEvent } from "../domain/ports.ts";
 import type { Entry } from "../domain/records.ts";
 import type { Ended } from "../host/turn-watch.ts";
-import type { Io } from "./command.ts";
+import type { Io } from "./io.ts";
 import { type Output, shown, shownLines } from "./output.ts";
 
 /** After these the next text is another model call's. */
@@ -31,18 +31,10 @@ export class ChatView {
 
   event({ type, data }: TurnEvent): void {
     if (newCall.has(type)) this.#streamed = "";
-    switch (type) {
-      case "message.delta":
-        return this.#delta(String(data.text ?? ""));
-      case "tool.started":
-        return this.remark(`tool ${shown(String(data.tool))} …`);
-      case "tool.finished":
-        return data.is_error === true ? this.remark(`tool ${shown(String(data.tool))} answered with an error`) : undefined;
-      case "turn.retrying":
-        return this.remark(`${shown(String(data.code))}: tried again in ${Math.ceil(Number(data.after_ms) / 1000)} s`);
-      default:
-        return undefined;
-    }
+    if (type === "message.delta") this.#delta(String(data.text ?? ""));
+    if (type === "tool.started") this.remark(`tool ${shown(String(data.tool))} …`);
+    if (type === "tool.finished" && data.is_error === true) this.remark(`tool ${shown(String(data.tool))} answered with an error`);
+    if (type === "turn.retrying") this.remark(`${shown(String(data.code))}: tried again in ${Math.ceil(Number(data.after_ms) / 1000)} s`);
   }
 
   /** What a step told the model besides the input. */
@@ -55,7 +47,10 @@ export class ChatView {
 
   /** The end of a turn. Deltas may be lost or stem from an attempt that failed: what was not shown is shown now. */
   ended({ outcome, text, cause, reason }: Ended): void {
-    if (outcome !== "done") this.remark(`the turn is ${outcome}${reason === null ? "" : ` (${reason})`}${cause === null ? "" : `: ${cause.code}: ${cause.message}`}`);
+    if (outcome !== "done")
+      this.remark(
+        `the turn is ${outcome}${reason === null ? "" : ` (${reason})`}${cause === null ? "" : `: ${cause.code}: ${cause.message}`}`,
+      );
     else if (this.#streamed !== text) {
       this.#endLine();
       this.#delta(text);

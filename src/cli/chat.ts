@@ -47,11 +47,17 @@ async function castOf(call: Call, durableIn: string | undefined): Promise<Cast> 
   const bots = await configuredBots(call);
   if (bots !== undefined) {
     if (folder !== undefined) throw new UsageError("--memory goes without a config: there the config names the repository");
-    if (named === undefined && bots.length > 1) throw new UsageError(`the config has ${bots.length} bots: --bot ${bots.map(({ name }) => name).join(" or --bot ")}`);
+    if (named === undefined && bots.length > 1)
+      throw new UsageError(`the config has ${bots.length} bots: --bot ${bots.map(({ name }) => name).join(" or --bot ")}`);
     return { bots, bot: botNamed(bots, named ?? (bots[0] as Bot).name), memory: null, dispose: () => undefined };
   }
-  if (named !== undefined && named !== trialName) throw new HeadfastError("bot_not_found", `without a config there is only the bot ${JSON.stringify(trialName)}; ${JSON.stringify(named)} needs --config`);
-  const memory = folder === undefined ? exampleMemory(call.io.env, durableIn) : { path: resolve(call.io.cwd, folder), dispose: () => undefined };
+  if (named !== undefined && named !== trialName)
+    throw new HeadfastError(
+      "bot_not_found",
+      `without a config there is only the bot ${JSON.stringify(trialName)}; ${JSON.stringify(named)} needs --config`,
+    );
+  const memory =
+    folder === undefined ? exampleMemory(call.io.env, durableIn) : { path: resolve(call.io.cwd, folder), dispose: () => undefined };
   const bot = trialBot(trialName, memory.path);
   return { bots: [bot], bot, memory: memory.path, dispose: memory.dispose };
 }
@@ -61,7 +67,8 @@ async function converse(call: Call, hf: Headfast, cast: Cast, durable: boolean):
   const session = call.options.text("session") ?? `chat:${cast.bot.name}:${user}`;
   const view = new ChatView(call.io, call.out);
   view.remark(`bot ${cast.bot.name}, session ${session}, ${durable ? "durable" : "in memory"}`);
-  if (cast.memory !== null) view.remark(`Memory Repository: ${cast.memory}${call.options.text("memory") === undefined ? " (an example)" : ""}`);
+  if (cast.memory !== null)
+    view.remark(`Memory Repository: ${cast.memory}${call.options.text("memory") === undefined ? " (an example)" : ""}`);
   const conversation = await ChatSession.open(hf, cast.bot, { session, user }, view);
   try {
     await conversation.resume();
@@ -102,7 +109,11 @@ export const chatCommands: readonly Command[] = [
       { flag: "--memory <dir>", text: "The assistant's Memory Repository; default an example" },
       { flag: "--user <id>", text: "Who speaks; default the user of this shell" },
     ],
-    examples: ["headfast chat --memory ./memory", "echo 'who are you' | headfast chat", "headfast chat --config headfast.config.mjs --bot ada --redis redis://127.0.0.1:6379 --mongo mongodb://127.0.0.1:27017"],
+    examples: [
+      "headfast chat --memory ./memory",
+      "echo 'who are you' | headfast chat",
+      "headfast chat --config headfast.config.mjs --bot ada --redis redis://127.0.0.1:6379 --mongo mongodb://127.0.0.1:27017",
+    ],
     run: chat,
   },
 ];

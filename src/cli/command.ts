@@ -1,4 +1,5 @@
 /** What a command of `headfast` is, and what it is given. One file per noun exports its commands. */
+import type { Io } from "./io.ts";
 import type { Options } from "./options.ts";
 import type { Output } from "./output.ts";
 
@@ -15,15 +16,6 @@ export const exit = {
 } as const;
 
 export type ExitCode = (typeof exit)[keyof typeof exit];
-
-/** The process as a command sees it. */
-export interface Io {
-  stdin: NodeJS.ReadStream;
-  stdout: NodeJS.WriteStream;
-  stderr: NodeJS.WriteStream;
-  env: NodeJS.ProcessEnv;
-  cwd: string;
-}
 
 /** One option: how it is written (`--bot <name>` takes a value, `--head` takes none), and what it means. */
 export interface OptionSpec {

@@ -29,7 +29,10 @@ export async function requiredBots(call: Pick<Call, "options" | "io">): Promise<
 export function botNamed(bots: readonly Bot[], name: string): Bot {
   const bot = bots.find((known) => known.name === name);
   if (bot !== undefined) return bot;
-  throw new HeadfastError("bot_not_found", `the config has no bot ${JSON.stringify(name)}; it has ${bots.map((known) => JSON.stringify(known.name)).join(", ")}`);
+  throw new HeadfastError(
+    "bot_not_found",
+    `the config has no bot ${JSON.stringify(name)}; it has ${bots.map((known) => JSON.stringify(known.name)).join(", ")}`,
+  );
 }
 
 async function load(path: string): Promise<readonly Bot[]> {
@@ -50,7 +53,11 @@ function reasonOf(error: unknown): string {
 async function botsOf(module: Record<string, unknown>, path: string): Promise<readonly Bot[]> {
   const { bots } = module;
   const given: unknown = typeof bots === "function" ? await (bots as () => unknown)() : bots;
-  const wrong = (what: string): HeadfastError => new HeadfastError("configuration", `${path}: ${what}; export const bots = [defineBot({ … })], or an async function that gives such an array`);
+  const wrong = (what: string): HeadfastError =>
+    new HeadfastError(
+      "configuration",
+      `${path}: ${what}; export const bots = [defineBot({ … })], or an async function that gives such an array`,
+    );
   if (!Array.isArray(given)) throw wrong(bots === undefined ? "it does not export bots" : "bots is no array");
   if (given.length === 0) throw wrong("bots is empty");
   const odd = given.findIndex((bot) => !isBot(bot));
@@ -60,5 +67,11 @@ async function botsOf(module: Record<string, unknown>, path: string): Promise<re
 
 function isBot(value: unknown): value is Bot {
   const bot = value as Partial<Bot> | null;
-  return typeof bot?.name === "string" && typeof bot.model?.call === "function" && Array.isArray(bot.tools) && Array.isArray(bot.rolePrompts) && bot.memory !== undefined;
+  return (
+    typeof bot?.name === "string" &&
+    typeof bot.model?.call === "function" &&
+    Array.isArray(bot.tools) &&
+    Array.isArray(bot.rolePrompts) &&
+    bot.memory !== undefined
+  );
 }

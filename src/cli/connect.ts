@@ -26,7 +26,10 @@ export function placeOf({ options, io }: Pick<Call, "options" | "io">): Place | 
 export function requiredPlace(call: Pick<Call, "options" | "io">): Place {
   const place = placeOf(call);
   if (place !== undefined) return place;
-  throw new HeadfastError("services_missing", "say where Redis and MongoDB are: --redis and --mongo, or HEADFAST_REDIS_URL and HEADFAST_MONGO_URL");
+  throw new HeadfastError(
+    "services_missing",
+    "say where Redis and MongoDB are: --redis and --mongo, or HEADFAST_REDIS_URL and HEADFAST_MONGO_URL",
+  );
 }
 
 /** Runs `work` on a host and closes it, whatever happens. */

@@ -1,26 +1,36 @@
 /** `headfast dead-letter`: turns that failed for good, to be looked at, replayed or discarded. */
-import type { Cause } from "../domain/errors.ts";
 import type { DeadLetter } from "../host/dead-letters.ts";
 import { type Call, type Command, type ExitCode, exit } from "./command.ts";
 import { withHost } from "./connect.ts";
 import { fields, shownLines, table } from "./output.ts";
-import { redacted } from "./redact.ts";
+import { redacted, redactedAttempts, redactedCause } from "./redact.ts";
 import { limitOf, operator } from "./session.ts";
 import { attemptsText } from "./turn.ts";
 
 async function list(call: Call): Promise<ExitCode> {
   const bot = call.options.text("bot");
   const session = call.options.text("session");
-  const letters = await withHost(call, (hf) => hf.deadLetters.list({ ...(bot !== undefined && { bot }), ...(session !== undefined && { session }), limit: limitOf(call) }));
-  const cells = letters.map((letter) => [letter.session, letter.turnId, String(letter.generation), letter.bot, letter.deadAt, `${letter.waitingBehind}${letter.parks ? " (parked)" : ""}`, redacted(`${letter.cause.code}: ${letter.cause.message}`)]);
-  call.out.answer(letters.map(withoutSecrets), () => (letters.length === 0 ? "no dead letters" : table(["SESSION", "TURN", "GENERATION", "BOT", "DEAD", "BEHIND", "CAUSE"], cells)));
+  const letters = await withHost(call, (hf) =>
+    hf.deadLetters.list({ ...(bot !== undefined && { bot }), ...(session !== undefined && { session }), limit: limitOf(call) }),
+  );
+  const cells = letters.map((letter) => [
+    letter.session,
+    letter.turnId,
+    String(letter.generation),
+    letter.bot,
+    letter.deadAt,
+    `${letter.waitingBehind}${letter.parks ? " (parked)" : ""}`,
+    redacted(`${letter.cause.code}: ${letter.cause.message}`),
+  ]);
+  call.out.answer(letters.map(withoutSecrets), () =>
+    letters.length === 0 ? "no dead letters" : table(["SESSION", "TURN", "GENERATION", "BOT", "DEAD", "BEHIND", "CAUSE"], cells),
+  );
   return letters.length === 0 ? exit.nothing : exit.ok;
 }
 
-/** Causes are errors of drivers and providers, which may quote a URL; what the person said stays as it is. */
+/** What the person said stays as it is. */
 function withoutSecrets(letter: DeadLetter): DeadLetter {
-  const clean = ({ code, message, stack }: Cause): Cause => ({ code, message: redacted(message), ...(stack !== undefined && { stack: redacted(stack) }) });
-  return { ...letter, cause: clean(letter.cause), attempts: letter.attempts.map((attempt) => ({ ...attempt, error: clean(attempt.error) })) };
+  return { ...letter, cause: redactedCause(letter.cause), attempts: redactedAttempts(letter.attempts) };
 }
 
 async function show(call: Call): Promise<ExitCode> {
@@ -43,19 +53,30 @@ function letterText(letter: DeadLetter): string {
     ["dead", letter.deadAt],
     ["worker", letter.worker],
     ["crashes", letter.crashes],
-    ["behind it", `${letter.waitingBehind} ${letter.waitingBehind === 1 ? "turn" : "turns"}${letter.parks ? ", waiting for a replay or a discard" : ""}`],
+    [
+      "behind it",
+      `${letter.waitingBehind} ${letter.waitingBehind === 1 ? "turn" : "turns"}${letter.parks ? ", waiting for a replay or a discard" : ""}`,
+    ],
   ]);
   const cause = `${letter.cause.code}: ${letter.cause.message}${letter.cause.stack === undefined ? "" : `\n${letter.cause.stack}`}`;
-  return [head, attemptsText(letter.attempts), shownLines(cause), shownLines(`> ${letter.input}`)].filter((part) => part !== "").join("\n\n");
+  return [head, attemptsText(letter.attempts), shownLines(cause), shownLines(`> ${letter.input}`)]
+    .filter((part) => part !== "")
+    .join("\n\n");
 }
 
 async function replay(call: Call): Promise<ExitCode> {
   const [session = "", turnId = ""] = call.args;
   const position = call.options.flag("head") ? "head" : "tail";
   const why = call.options.text("why");
-  const replayed = await withHost(call, (hf) => hf.deadLetters.replay(session, turnId, { position, by: operator(call), ...(why !== undefined && { why }) }));
+  const replayed = await withHost(call, (hf) =>
+    hf.deadLetters.replay(session, turnId, { position, by: operator(call), ...(why !== undefined && { why }) }),
+  );
   const already = replayed.already ? "it was replayed already: " : "";
-  call.out.answer({ ...replayed, position }, () => `${already}generation ${replayed.generation} is turn ${replayed.number} of the session${replayed.inRedis ? "" : "; Redis did not take it, a worker adds it"}`);
+  call.out.answer(
+    { ...replayed, position },
+    () =>
+      `${already}generation ${replayed.generation} is turn ${replayed.number} of the session${replayed.inRedis ? "" : "; Redis did not take it, a worker adds it"}`,
+  );
   return exit.ok;
 }
 
@@ -85,7 +106,13 @@ export const deadLetterCommands: readonly Command[] = [
     examples: ["headfast dead-letter ls --bot ada"],
     run: list,
   },
-  { name: "dead-letter show", args: "<session> <turn>", text: "Cause with stack, attempts, the whole payload, what waits behind it", examples: ["headfast dead-letter show tg:42 1712"], run: show },
+  {
+    name: "dead-letter show",
+    args: "<session> <turn>",
+    text: "Cause with stack, attempts, the whole payload, what waits behind it",
+    examples: ["headfast dead-letter show tg:42 1712"],
+    run: show,
+  },
   {
     name: "dead-letter replay",
     args: "<session> <turn>",
@@ -94,5 +121,12 @@ export const deadLetterCommands: readonly Command[] = [
     examples: ['headfast dead-letter replay tg:42 1712 --head --why "the provider is back"'],
     run: replay,
   },
-  { name: "dead-letter discard", args: "<session> <turn>", text: "Decide that it is not replayed; a parked session goes on", options: who, examples: ['headfast dead-letter discard tg:42 1712 --why "asked again since"'], run: discard },
+  {
+    name: "dead-letter discard",
+    args: "<session> <turn>",
+    text: "Decide that it is not replayed; a parked session goes on",
+    options: who,
+    examples: ['headfast dead-letter discard tg:42 1712 --why "asked again since"'],
+    run: discard,
+  },
 ];

@@ -21,11 +21,25 @@ async function checkMemory(bot: string, memory: MemoryRepository): Promise<Check
 async function checkLook(check: string, memory: MemoryRepository): Promise<Check> {
   try {
     const look = await memory.look();
-    if (look.state === "not_ready") return { check, status: "degraded", detail: `not ready: ${look.reason}`, advice: "git init it where the config says; new sessions go on without a persona until then" };
+    if (look.state === "not_ready")
+      return {
+        check,
+        status: "degraded",
+        detail: `not ready: ${look.reason}`,
+        advice: "git init it where the config says; new sessions go on without a persona until then",
+      };
     const { branch, head, manifest } = look.seen;
-    return { check, status: "ok", detail: `ready: ${manifest.length} files, ${branch ?? "detached"}${head === null ? ", no commit yet" : ` at ${head.slice(0, 12)}`}` };
+    return {
+      check,
+      status: "ok",
+      detail: `ready: ${manifest.length} files, ${branch ?? "detached"}${head === null ? ", no commit yet" : ` at ${head.slice(0, 12)}`}`,
+    };
   } catch (error) {
-    return failedBy(check, error, "mend the repository: new sessions wait for it, others go on and are told that it could not be looked at");
+    return failedBy(
+      check,
+      error,
+      "mend the repository: new sessions wait for it, others go on and are told that it could not be looked at",
+    );
   }
 }
 
@@ -34,7 +48,13 @@ async function checkPersona(check: string, memory: MemoryRepository): Promise<Ch
     const persona = await memory.persona();
     if (persona.state === "not_ready") return { check, status: "degraded", detail: `not ready: ${persona.reason}` };
     const bytes = Buffer.byteLength(persona.body);
-    if (bytes === 0) return { check, status: "degraded", detail: "PERSONA.md is empty or absent: new sessions freeze an empty persona", advice: "write the persona below PERSONA.md's front matter before sessions begin" };
+    if (bytes === 0)
+      return {
+        check,
+        status: "degraded",
+        detail: "PERSONA.md is empty or absent: new sessions freeze an empty persona",
+        advice: "write the persona below PERSONA.md's front matter before sessions begin",
+      };
     return { check, status: "ok", detail: `${bytes} of ${limits.personaBytesMax} bytes` };
   } catch (error) {
     return failedBy(check, error, "mend PERSONA.md: new sessions wait for it");

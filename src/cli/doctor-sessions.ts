@@ -17,8 +17,15 @@ export interface SessionQuestions {
 /** Sessions told one by one; the rest is counted. */
 const toldMax = 20;
 
-export async function checkSessions(place: Place, redis: Inspected<RedisInspection>, mongo: Inspected<MongoInspection>, questions: SessionQuestions): Promise<Check[]> {
-  const unfit = [...redis.checks, ...mongo.checks].some(({ status, check }) => status === "failed" && !(check === "redis" && redis.seen === undefined));
+export async function checkSessions(
+  place: Place,
+  redis: Inspected<RedisInspection>,
+  mongo: Inspected<MongoInspection>,
+  questions: SessionQuestions,
+): Promise<Check[]> {
+  const unfit = [...redis.checks, ...mongo.checks].some(
+    ({ status, check }) => status === "failed" && !(check === "redis" && redis.seen === undefined),
+  );
   if (mongo.seen === undefined || unfit) return [{ check: "sessions", status: "skipped", detail: "not looked at: mend what failed first" }];
   if (mongo.seen.fresh || mongo.seen.shards === null) return [{ check: "sessions", status: "ok", detail: "none yet" }];
   const hf = await Headfast.connect(place);
@@ -37,22 +44,45 @@ async function stuck(hf: Headfast, place: Place, redisAnswers: boolean, stuckMs:
   const waiting = await waitingSessions(ledger, queues.shards, stuckMs);
   if (waiting.length === 0) return [{ check: "sessions", status: "ok", detail: `no turn is open for more than ${stuckMs} ms` }];
   const names = waiting.slice(0, toldMax);
-  const known = redisAnswers ? await activationsKnown(place.redis, { namespace: place.namespace, shards: queues.shards }, names.map(({ session }) => session)) : undefined;
+  const known = redisAnswers
+    ? await activationsKnown(
+        place.redis,
+        { namespace: place.namespace, shards: queues.shards },
+        names.map(({ session }) => session),
+      )
+    : undefined;
   const checks = names.map((one) => waitingCheck(one, known === undefined ? undefined : known.has(one.session), queues.now()));
-  if (waiting.length > toldMax) checks.push({ check: "sessions", status: "degraded", detail: `and ${waiting.length - toldMax} more that wait so long` });
+  if (waiting.length > toldMax)
+    checks.push({ check: "sessions", status: "degraded", detail: `and ${waiting.length - toldMax} more that wait so long` });
   return checks;
 }
 
 /** Pure: what is known of a session that waits, and what to do. */
 export function waitingCheck(one: WaitingSession, activation: boolean | undefined, now: number): Check {
   const since = `turn ${JSON.stringify(one.turnId)} is open since ${one.acceptedAt}${one.attemptsSpent > 0 ? `, ${one.attemptsSpent} attempts spent, last ${one.lastError}` : ""}`;
-  const of = (detail: string, advice: string): Check => ({ check: `session ${one.session}`, status: "degraded", detail: `${since}; ${detail}`, advice });
-  if (one.unowned) return of("its ownership document is missing", "restore session_ownership from a backup, or send to the session again: that claims it");
-  if (one.parked) return of("parked: it waits behind a dead letter", `headfast dead-letter ls --session ${quoted(one.session)}, then replay or discard`);
-  if (one.dueAt !== null && one.dueAt > now) return of(`it is tried again in ${Math.ceil((one.dueAt - now) / 1000)} s`, "wait, or cancel the turn");
-  if (activation === false) return of("Redis knows no activation of it", `a worker mends that within ${limits.reconcileMs / 1000} s: is one running?`);
-  if (one.running) return of("it has recorded steps, so it was running", `is a worker with bot ${JSON.stringify(one.bot)} running? headfast turn show says what it did`);
-  return of(activation === undefined ? "Redis does not answer" : "its activation waits", `is a worker with bot ${JSON.stringify(one.bot)} in its config running?`);
+  const of = (detail: string, advice: string): Check => ({
+    check: `session ${one.session}`,
+    status: "degraded",
+    detail: `${since}; ${detail}`,
+    advice,
+  });
+  if (one.unowned)
+    return of("its ownership document is missing", "restore session_ownership from a backup, or send to the session again: that claims it");
+  if (one.parked)
+    return of("parked: it waits behind a dead letter", `headfast dead-letter ls --session ${quoted(one.session)}, then replay or discard`);
+  if (one.dueAt !== null && one.dueAt > now)
+    return of(`it is tried again in ${Math.ceil((one.dueAt - now) / 1000)} s`, "wait, or cancel the turn");
+  if (activation === false)
+    return of("Redis knows no activation of it", `a worker mends that within ${limits.reconcileMs / 1000} s: is one running?`);
+  if (one.running)
+    return of(
+      "it has recorded steps, so it was running",
+      `is a worker with bot ${JSON.stringify(one.bot)} running? headfast turn show says what it did`,
+    );
+  return of(
+    activation === undefined ? "Redis does not answer" : "its activation waits",
+    `is a worker with bot ${JSON.stringify(one.bot)} in its config running?`,
+  );
 }
 
 function quoted(text: string): string {
@@ -68,7 +98,12 @@ async function letters(hf: Headfast): Promise<Check> {
   const parked = all.filter(({ parks }) => parks).length;
   const by = [...codes].map(([code, count]) => `${count} ${code}`).join(", ");
   const count = `${all.length}${all.length === limits.listMax ? " or more" : ""}`;
-  return { check, status: "degraded", detail: `${count} (${by})${parked > 0 ? `, ${parked} of them hold their session back` : ""}`, advice: "headfast dead-letter ls; then show, replay or discard each" };
+  return {
+    check,
+    status: "degraded",
+    detail: `${count} (${by})${parked > 0 ? `, ${parked} of them hold their session back` : ""}`,
+    advice: "headfast dead-letter ls; then show, replay or discard each",
+  };
 }
 
 async function oneSession(hf: Headfast, session: string): Promise<Check[]> {
@@ -91,12 +126,17 @@ async function prefixCheck(hf: Headfast, session: string): Promise<Check> {
     const [{ owner, seq }, prefix] = await Promise.all([hf.sessions.get(session), hf.sessions.prefix(session)]);
     if (prefix === null) return { check, status: "ok", detail: "not taken yet" };
     if (prefix.sha256 !== owner.prefixSha256) throw drifted(session, "prefix_parts holds other bytes than the ownership document names");
-    if (prefix.persona !== null && sha256(prefix.persona) !== owner.personaSha256) throw drifted(session, "the persona snapshot was changed after it was taken");
+    if (prefix.persona !== null && sha256(prefix.persona) !== owner.personaSha256)
+      throw drifted(session, "the persona snapshot was changed after it was taken");
     const sent = await lastSent(hf, session, seq, owner.ownerEpoch, owner.baseline ?? 0);
     if (sent !== undefined && sent !== prefix.sha256) throw drifted(session, "the last step was sent with another prefix");
     return { check, status: "ok", detail: `sha256 ${prefix.sha256}` };
   } catch (error) {
-    return failedBy(check, error, "nothing that differs is ever sent: restore the document from a backup; the session's turns end as dead letters until then");
+    return failedBy(
+      check,
+      error,
+      "nothing that differs is ever sent: restore the document from a backup; the session's turns end as dead letters until then",
+    );
   }
 }
 
@@ -107,6 +147,8 @@ function drifted(session: string, what: string): HeadfastError {
 /** The hash that the newest step of this owner and baseline was sent with. */
 async function lastSent(hf: Headfast, session: string, seq: number, ownerEpoch: number, baseline: number): Promise<string | undefined> {
   const { entries } = await hf.sessions.transcript(session, { after: Math.max(0, seq - limits.logBatchMax), limit: limits.logBatchMax });
-  const step = entries.findLast(({ kind, checkpoint }) => kind === "step" && checkpoint.ownerEpoch === ownerEpoch && checkpoint.baseline === baseline);
+  const step = entries.findLast(
+    ({ kind, checkpoint }) => kind === "step" && checkpoint.ownerEpoch === ownerEpoch && checkpoint.baseline === baseline,
+  );
   return step?.prefixSha256 ?? undefined;
 }

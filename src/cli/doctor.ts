@@ -1,6 +1,7 @@
 /** `headfast doctor`: looks at everything that a worker needs, says what is wrong and what to do. Changes nothing. */
-import { configuredBots } from "./config-file.ts";
+
 import { type Call, type Command, type ExitCode, exit } from "./command.ts";
+import { configuredBots } from "./config-file.ts";
 import { placeOf } from "./connect.ts";
 import { checkBots } from "./doctor-bots.ts";
 import { type Check, failedBy } from "./doctor-check.ts";
@@ -19,24 +20,53 @@ async function doctor(call: Call): Promise<ExitCode> {
 
 async function checkPlace(call: Call, stuckMs: number | undefined): Promise<Check[]> {
   const place = placeOf(call);
-  if (place === undefined) return [{ check: "services", status: "failed", code: "services_missing", detail: "nothing says where Redis and MongoDB are", advice: "give --redis and --mongo, or HEADFAST_REDIS_URL and HEADFAST_MONGO_URL" }];
+  if (place === undefined)
+    return [
+      {
+        check: "services",
+        status: "failed",
+        code: "services_missing",
+        detail: "nothing says where Redis and MongoDB are",
+        advice: "give --redis and --mongo, or HEADFAST_REDIS_URL and HEADFAST_MONGO_URL",
+      },
+    ];
   const [redis, mongo] = await Promise.all([checkRedis(place), checkMongo(place)]);
-  return [...redis.checks, ...mongo.checks, ...(await checkSessions(place, redis, mongo, { session: call.options.text("session"), stuckMs }))];
+  return [
+    ...redis.checks,
+    ...mongo.checks,
+    ...(await checkSessions(place, redis, mongo, { session: call.options.text("session"), stuckMs })),
+  ];
 }
 
 async function checkConfig(call: Call): Promise<Check[]> {
   try {
     const bots = await configuredBots(call);
-    if (bots === undefined) return [{ check: "config", status: "skipped", detail: "no config: the bots and their Memory Repositories were not looked at (--config FILE)" }];
+    if (bots === undefined)
+      return [
+        {
+          check: "config",
+          status: "skipped",
+          detail: "no config: the bots and their Memory Repositories were not looked at (--config FILE)",
+        },
+      ];
     const names = bots.map(({ name }) => name).join(", ");
-    return [{ check: "config", status: "ok", detail: `${bots.length} ${bots.length === 1 ? "bot" : "bots"}: ${names}` }, ...(await checkBots(bots))];
+    return [
+      { check: "config", status: "ok", detail: `${bots.length} ${bots.length === 1 ? "bot" : "bots"}: ${names}` },
+      ...(await checkBots(bots)),
+    ];
   } catch (error) {
     return [failedBy("config", error, "mend the config file")];
   }
 }
 
 function clean({ check, status, code, detail, advice }: Check): Check {
-  return { check, status, ...(code !== undefined && { code }), detail: redacted(detail), ...(advice !== undefined && { advice: redacted(advice) }) };
+  return {
+    check,
+    status,
+    ...(code !== undefined && { code }),
+    detail: redacted(detail),
+    ...(advice !== undefined && { advice: redacted(advice) }),
+  };
 }
 
 function verdictOf(checks: readonly Check[]): "ok" | "degraded" | "failed" {

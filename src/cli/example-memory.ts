@@ -41,7 +41,22 @@ function make(path: string): string {
   writeFileSync(join(path, "PERSONA.md"), persona);
   writeFileSync(join(path, "notes", "kitchen.md"), notes);
   try {
-    const run = (...args: string[]): Buffer => execFileSync("git", ["-c", "core.hooksPath=/dev/null", "-c", "commit.gpgSign=false", "-c", "user.name=headfast", "-c", "user.email=headfast@localhost", ...args], { cwd: path, stdio: ["ignore", "ignore", "pipe"] });
+    const run = (...args: string[]): Buffer =>
+      execFileSync(
+        "git",
+        [
+          "-c",
+          "core.hooksPath=/dev/null",
+          "-c",
+          "commit.gpgSign=false",
+          "-c",
+          "user.name=headfast",
+          "-c",
+          "user.email=headfast@localhost",
+          ...args,
+        ],
+        { cwd: path, stdio: ["ignore", "ignore", "pipe"] },
+      );
     run("init", "--quiet", "--initial-branch=main");
     run("add", "--all");
     run("commit", "--quiet", "--message", "An example to begin with");

@@ -1,6 +1,7 @@
 /** How a command fails: one line on stderr or one JSON object on stdout, and the exit code that its code stands for. */
 import { asHeadfastError, type ErrorCode } from "../domain/errors.ts";
-import { exit, type ExitCode, type Io } from "./command.ts";
+import { type ExitCode, exit } from "./command.ts";
+import type { Io } from "./io.ts";
 import { snake } from "./output.ts";
 import { redacted } from "./redact.ts";
 

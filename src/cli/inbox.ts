@@ -6,7 +6,11 @@ import { shownLines } from "./output.ts";
 async function list(call: Call): Promise<ExitCode> {
   const [session = ""] = call.args;
   const items = await withHost(call, (hf) => hf.inbox.list(session));
-  call.out.answer(items, () => (items.length === 0 ? "the inbox is empty" : items.map(({ id, text }) => shownLines(`${id}: ${text.replaceAll("\n", "\n  ")}`)).join("\n")));
+  call.out.answer(items, () =>
+    items.length === 0
+      ? "the inbox is empty"
+      : items.map(({ id, text }) => shownLines(`${id}: ${text.replaceAll("\n", "\n  ")}`)).join("\n"),
+  );
   return items.length === 0 ? exit.nothing : exit.ok;
 }
 
@@ -18,6 +22,18 @@ async function post(call: Call): Promise<ExitCode> {
 }
 
 export const inboxCommands: readonly Command[] = [
-  { name: "inbox ls", args: "<session>", text: "The pending notice and the notes not told yet", examples: ["headfast inbox ls tg:42"], run: list },
-  { name: "inbox post", args: "<session> <text>", text: "Post a note for the session's next turn; starts none", examples: ['headfast inbox post tg:42 "the build is red"'], run: post },
+  {
+    name: "inbox ls",
+    args: "<session>",
+    text: "The pending notice and the notes not told yet",
+    examples: ["headfast inbox ls tg:42"],
+    run: list,
+  },
+  {
+    name: "inbox post",
+    args: "<session> <text>",
+    text: "Post a note for the session's next turn; starts none",
+    examples: ['headfast inbox post tg:42 "the build is red"'],
+    run: post,
+  },
 ];

@@ -21,7 +21,9 @@ async function diff(call: Call): Promise<ExitCode> {
     return Promise.all(sessions.map((session) => memoryDiff(hf.internals.ledger, session, look.seen)));
   });
   const { state, branch, head } = look.seen;
-  call.out.answer({ bot, now: { state, branch, head }, sessions: diffs }, () => (diffs.length === 0 ? `${bot} has no sessions` : diffs.map(diffText).join("\n\n")));
+  call.out.answer({ bot, now: { state, branch, head }, sessions: diffs }, () =>
+    diffs.length === 0 ? `${bot} has no sessions` : diffs.map(diffText).join("\n\n"),
+  );
   return diffs.some(({ result }) => result === "changed") ? exit.ok : exit.nothing;
 }
 
@@ -68,5 +70,11 @@ export const memoryCommands: readonly Command[] = [
     examples: ["headfast memory diff --bot ada --session tg:42", "headfast memory diff --bot ada --memory ./memory"],
     run: diff,
   },
-  { name: "memory observe", text: "Ask for a look now, as a post-commit hook does; exit 4 where a service is away", options: [botOption], examples: ["headfast memory observe --bot ada || true"], run: observe },
+  {
+    name: "memory observe",
+    text: "Ask for a look now, as a post-commit hook does; exit 4 where a service is away",
+    options: [botOption],
+    examples: ["headfast memory observe --bot ada || true"],
+    run: observe,
+  },
 ];

@@ -1,6 +1,6 @@
 /** What a command says: one JSON value on stdout with `--json`, else text for people; remarks go to stderr. */
 import { createColors } from "picocolors";
-import type { Io } from "./command.ts";
+import type { Io } from "./io.ts";
 import { redacted } from "./redact.ts";
 
 type Colors = ReturnType<typeof createColors>;
@@ -54,7 +54,9 @@ export function shown(text: string): string {
 
 /** Foreign text with its lines, harmless to a terminal. */
 export function shownLines(text: string): string {
-  return text.replace(controls, (character) => (character === "\n" || character === "\t" || character === "\u200d" ? character : escaped(character)));
+  return text.replace(controls, (character) =>
+    character === "\n" || character === "\t" || character === "\u200d" ? character : escaped(character),
+  );
 }
 
 function escaped(character: string): string {
@@ -65,11 +67,20 @@ function escaped(character: string): string {
 export function table(heading: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [heading, ...rows.map((row) => row.map(shown))];
   const widths = heading.map((_, column) => Math.max(...all.map((row) => (row[column] ?? "").length)));
-  return all.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd()).join("\n");
+  return all
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
 }
 
 /** `name  value` lines, aligned. */
 export function fields(pairs: readonly (readonly [string, unknown])[]): string {
   const width = Math.max(...pairs.map(([name]) => name.length));
-  return pairs.map(([name, value]) => `${name.padEnd(width)}  ${value === null || value === undefined ? "-" : shown(String(value))}`).join("\n");
+  return pairs
+    .map(([name, value]) => `${name.padEnd(width)}  ${value === null || value === undefined ? "-" : shown(String(value))}`)
+    .join("\n");
 }

@@ -2,11 +2,12 @@
 import { createRequire } from "node:module";
 import { parse } from "./arguments.ts";
 import { chatCommands } from "./chat.ts";
-import { type Command, type ExitCode, exit, type Io } from "./command.ts";
+import { type Command, type ExitCode, exit } from "./command.ts";
 import { deadLetterCommands } from "./dead-letter.ts";
 import { doctorCommands } from "./doctor.ts";
 import { tellFailure } from "./failure.ts";
 import { inboxCommands } from "./inbox.ts";
+import type { Io } from "./io.ts";
 import { memoryCommands } from "./memory.ts";
 import { Output } from "./output.ts";
 import { prefixCommands } from "./prefix.ts";

@@ -7,6 +7,7 @@ import type { Headfast } from "../main.ts";
 import { type Call, type Command, type ExitCode, exit } from "./command.ts";
 import { withHost } from "./connect.ts";
 import { fields, shownLines, table } from "./output.ts";
+import { redactedCause } from "./redact.ts";
 
 /** Who acts, unless `--by` says it. */
 export function operator(call: Pick<Call, "options">): string {
@@ -25,7 +26,14 @@ async function list(call: Call): Promise<ExitCode> {
     const owners = await hf.sessions.list({ ...(bot !== undefined && { bot }), limit: limitOf(call) });
     return Promise.all(owners.map((owner) => row(hf, owner)));
   });
-  const cells = rows.map(({ session, bot: name, state, turns, open, activeAt }) => [session, name, state, String(turns ?? "-"), String(open ?? "-"), activeAt]);
+  const cells = rows.map(({ session, bot: name, state, turns, open, activeAt }) => [
+    session,
+    name,
+    state,
+    String(turns ?? "-"),
+    String(open ?? "-"),
+    activeAt,
+  ]);
   call.out.answer(rows, () => (rows.length === 0 ? "no sessions" : table(["SESSION", "BOT", "STATE", "TURNS", "OPEN", "ACTIVE"], cells)));
   return rows.length === 0 ? exit.nothing : exit.ok;
 }
@@ -61,14 +69,26 @@ async function show(call: Call): Promise<ExitCode> {
   return exit.ok;
 }
 
-function viewOf({ owner, checkpoint, seq, turns, open, state }: SessionView, openTurns: readonly Turn[], inbox: number): Record<string, unknown> {
-  const { session, bot, ownerEpoch, baseline, role, provenance, parent, personaSnapshotAt, prefixSha256, dialect, activeAt, createdAt } = owner;
+function viewOf(
+  { owner, checkpoint, seq, turns, open, state }: SessionView,
+  openTurns: readonly Turn[],
+  inbox: number,
+): Record<string, unknown> {
+  const { session, bot, ownerEpoch, baseline, role, provenance, parent, personaSnapshotAt, prefixSha256, dialect, activeAt, createdAt } =
+    owner;
   return {
     ...{ session, bot, ownerEpoch, role, provenance, parent, state, turns, open, entries: seq, inbox },
     ...{ baseline, personaSnapshotAt: personaSnapshotAt ?? null, prefixSha256: prefixSha256 ?? null, dialect: dialect ?? null },
     parked: checkpoint.parked,
     heard: checkpoint.heard,
-    openTurns: openTurns.map(({ turnId, generation, number, acceptedAt, attemptsSpent, crashes }) => ({ turnId, generation, number, acceptedAt, attemptsSpent, crashes })),
+    openTurns: openTurns.map(({ turnId, generation, number, acceptedAt, attemptsSpent, crashes }) => ({
+      turnId,
+      generation,
+      number,
+      acceptedAt,
+      attemptsSpent,
+      crashes,
+    })),
     createdAt,
     activeAt: new Date(activeAt).toISOString(),
   };
@@ -77,7 +97,12 @@ function viewOf({ owner, checkpoint, seq, turns, open, state }: SessionView, ope
 function viewText(view: SessionView, openTurns: readonly Turn[], inbox: number): string {
   const { owner, checkpoint, state } = view;
   const parked = checkpoint.parked === null ? "" : ` (waits for a replay or discard of turn ${checkpoint.parked.turnId})`;
-  const snapshot = owner.baseline === null ? "not taken yet" : owner.personaSnapshotAt === undefined ? "open: the repository was not ready" : `of ${owner.personaSnapshotAt}`;
+  const snapshot =
+    owner.baseline === null
+      ? "not taken yet"
+      : owner.personaSnapshotAt === undefined
+        ? "open: the repository was not ready"
+        : `of ${owner.personaSnapshotAt}`;
   const pairs: [string, unknown][] = [
     ["session", owner.session],
     ["bot", owner.bot],
@@ -92,7 +117,13 @@ function viewText(view: SessionView, openTurns: readonly Turn[], inbox: number):
     ["active", new Date(owner.activeAt).toISOString()],
   ];
   if (openTurns.length === 0) return fields(pairs);
-  const cells = openTurns.map(({ number, turnId, generation, acceptedAt, attemptsSpent }) => [String(number), turnId, String(generation), acceptedAt, String(attemptsSpent)]);
+  const cells = openTurns.map(({ number, turnId, generation, acceptedAt, attemptsSpent }) => [
+    String(number),
+    turnId,
+    String(generation),
+    acceptedAt,
+    String(attemptsSpent),
+  ]);
   return `${fields(pairs)}\n\n${table(["NUMBER", "TURN", "GENERATION", "ACCEPTED", "ATTEMPTS"], cells)}`;
 }
 
@@ -102,7 +133,10 @@ async function reown(call: Call): Promise<ExitCode> {
   const actor = { by: operator(call), why: call.options.required("why") };
   const owner = await withHost(call, (hf) => hf.sessions.reown(session, to, actor));
   const { bot, ownerEpoch } = owner;
-  call.out.answer({ session, bot, ownerEpoch, ...actor }, () => `the session belongs to ${bot} now (owner epoch ${ownerEpoch}); its prefix is taken anew with the next turn`);
+  call.out.answer(
+    { session, bot, ownerEpoch, ...actor },
+    () => `the session belongs to ${bot} now (owner epoch ${ownerEpoch}); its prefix is taken anew with the next turn`,
+  );
   return exit.ok;
 }
 
@@ -116,17 +150,19 @@ async function verify(call: Call): Promise<ExitCode> {
 async function transcript(call: Call): Promise<ExitCode> {
   const [session = ""] = call.args;
   const after = call.options.whole("after", { min: 0 }) ?? 0;
-  const page = await withHost(call, (hf) => hf.sessions.transcript(session, { after, limit: limitOf(call) }));
+  const { entries, cursor, more } = await withHost(call, (hf) => hf.sessions.transcript(session, { after, limit: limitOf(call) }));
+  const page = { entries: entries.map((entry) => ({ ...entry, cause: entry.cause && redactedCause(entry.cause) })), cursor, more };
   call.out.answer({ session, ...page }, () => {
-    const more = page.more ? [`(more: --after ${page.cursor})`] : [];
-    return page.entries.length === 0 ? "nothing was said" : [...page.entries.map(entryText), ...more].join("\n\n");
+    const rest = more ? [`(more: --after ${cursor})`] : [];
+    return entries.length === 0 ? "nothing was said" : [...page.entries.map(entryText), ...rest].join("\n\n");
   });
-  return page.entries.length === 0 ? exit.nothing : exit.ok;
+  return entries.length === 0 ? exit.nothing : exit.ok;
 }
 
 /** One entry for people: what was said, by whom, and what it decided. */
 function entryText(entry: Entry): string {
-  const turn = entry.turn === null ? "" : ` turn ${entry.turn.turnId}${entry.turn.generation > 0 ? `, generation ${entry.turn.generation}` : ""}`;
+  const turn =
+    entry.turn === null ? "" : ` turn ${entry.turn.turnId}${entry.turn.generation > 0 ? `, generation ${entry.turn.generation}` : ""}`;
   const outcome = entry.outcome === null ? "" : ` → ${entry.outcome}`;
   const cause = entry.cause === null ? [] : [`  ${entry.cause.code}: ${entry.cause.message}`];
   const who = entry.by === null ? [] : [`  by ${entry.by}${entry.why === null ? "" : `: ${entry.why}`}`];
@@ -137,9 +173,14 @@ function entryText(entry: Entry): string {
 function messageLines(message: Entry["messages"][number]): string[] {
   switch (message.role) {
     case "user":
-      return message.blocks.map((block) => indented(block.type === "input" ? (block.user?.name ?? block.user?.id ?? "user") : block.type, block.text));
+      return message.blocks.map((block) =>
+        indented(block.type === "input" ? (block.user?.name ?? block.user?.id ?? "user") : block.type, block.text),
+      );
     case "assistant":
-      return [...(message.text === "" ? [] : [indented("bot", message.text)]), ...message.toolCalls.map((call) => indented("calls", `${call.name} ${call.arguments}`))];
+      return [
+        ...(message.text === "" ? [] : [indented("bot", message.text)]),
+        ...message.toolCalls.map((call) => indented("calls", `${call.name} ${call.arguments}`)),
+      ];
     default:
       return message.results.map((result) => indented(result.isError ? "tool error" : "tool", result.text));
   }
@@ -150,8 +191,20 @@ function indented(who: string, text: string): string {
 }
 
 export const sessionCommands: readonly Command[] = [
-  { name: "session ls", text: "List sessions, newest activity first", options: [{ flag: "--bot <name>", text: "Only this bot's" }, listLimit], examples: ["headfast session ls --bot ada"], run: list },
-  { name: "session show", args: "<session>", text: "One session: owner, state, open turns, persona snapshot", examples: ["headfast session show tg:42 --json"], run: show },
+  {
+    name: "session ls",
+    text: "List sessions, newest activity first",
+    options: [{ flag: "--bot <name>", text: "Only this bot's" }, listLimit],
+    examples: ["headfast session ls --bot ada"],
+    run: list,
+  },
+  {
+    name: "session show",
+    args: "<session>",
+    text: "One session: owner, state, open turns, persona snapshot",
+    examples: ["headfast session show tg:42 --json"],
+    run: show,
+  },
   {
     name: "session reown",
     args: "<session>",
@@ -164,7 +217,13 @@ export const sessionCommands: readonly Command[] = [
     examples: ['headfast session reown tg:42 --to grace --why "ada retires"'],
     run: reown,
   },
-  { name: "session verify", args: "<session>", text: "Read the whole log and check its hash chain", examples: ["headfast session verify tg:42"], run: verify },
+  {
+    name: "session verify",
+    args: "<session>",
+    text: "Read the whole log and check its hash chain",
+    examples: ["headfast session verify tg:42"],
+    run: verify,
+  },
   {
     name: "session transcript",
     args: "<session>",

@@ -4,6 +4,7 @@ import type { Ended } from "../host/turn-watch.ts";
 import { type Call, type Command, type ExitCode, exit } from "./command.ts";
 import { withHost } from "./connect.ts";
 import { fields, shownLines, table } from "./output.ts";
+import { redactedAttempts, redactedCause } from "./redact.ts";
 
 function nameOf({ args, options }: Call): { session: string; turnId: string; generation?: number } {
   const [session = "", turnId = ""] = args;
@@ -12,13 +13,50 @@ function nameOf({ args, options }: Call): { session: string; turnId: string; gen
 }
 
 async function show(call: Call): Promise<ExitCode> {
-  const { turn, state, ended } = await withHost(call, (hf) => hf.turns.get(nameOf(call)));
+  const found = await withHost(call, (hf) => hf.turns.get(nameOf(call)));
+  const turn = { ...found.turn, attempts: redactedAttempts(found.turn.attempts) };
+  const { state } = found;
+  const ended = found.ended && withoutSecrets(found.ended);
   call.out.answer({ ...turnView(turn), state, ...(ended && endedView(ended)) }, () => turnText(turn, state, ended));
   return exit.ok;
 }
 
-function turnView({ session, turnId, generation, number, bot, input, user, deliverTo, acceptedAt, attempts, attemptsSpent, crashes, dueAt, cancelMark }: Turn): Record<string, unknown> {
-  return { session, turnId, generation, number, bot, input, user: user ?? null, deliverTo: deliverTo ?? null, acceptedAt, attempts, attemptsSpent, crashes, dueAt, cancelMark };
+function withoutSecrets(ended: Ended): Ended {
+  return { ...ended, cause: ended.cause && redactedCause(ended.cause) };
+}
+
+function turnView({
+  session,
+  turnId,
+  generation,
+  number,
+  bot,
+  input,
+  user,
+  deliverTo,
+  acceptedAt,
+  attempts,
+  attemptsSpent,
+  crashes,
+  dueAt,
+  cancelMark,
+}: Turn): Record<string, unknown> {
+  return {
+    session,
+    turnId,
+    generation,
+    number,
+    bot,
+    input,
+    user: user ?? null,
+    deliverTo: deliverTo ?? null,
+    acceptedAt,
+    attempts,
+    attemptsSpent,
+    crashes,
+    dueAt,
+    cancelMark,
+  };
 }
 
 function endedView({ outcome, text, cause, reason }: Ended): Record<string, unknown> {
@@ -38,28 +76,47 @@ function turnText(turn: Turn, state: string, ended: Ended | undefined): string {
     ["crashes", turn.crashes],
   ]);
   const said = ended === undefined ? [] : [ended.cause === null ? ended.text : `${ended.cause.code}: ${ended.cause.message}`];
-  return [lines, attemptsText(turn.attempts), shownLines(`> ${turn.input}`), ...said.map(shownLines)].filter((part) => part !== "").join("\n\n");
+  return [lines, attemptsText(turn.attempts), shownLines(`> ${turn.input}`), ...said.map(shownLines)]
+    .filter((part) => part !== "")
+    .join("\n\n");
 }
 
 /** The attempts as a table; nothing where there were none. */
 export function attemptsText(attempts: Turn["attempts"]): string {
   if (attempts.length === 0) return "";
-  const cells = attempts.map(({ number, startedAt, endedAt, worker, error }) => [String(number), startedAt, endedAt, worker, `${error.code}: ${error.message}`]);
+  const cells = attempts.map(({ number, startedAt, endedAt, worker, error }) => [
+    String(number),
+    startedAt,
+    endedAt,
+    worker,
+    `${error.code}: ${error.message}`,
+  ]);
   return table(["ATTEMPT", "STARTED", "ENDED", "WORKER", "ERROR"], cells);
 }
 
 async function wait(call: Call): Promise<ExitCode> {
   const timeoutMs = call.options.whole("timeout-ms", { min: 1 });
-  const ended = await withHost(call, (hf) => hf.turns.wait(nameOf(call), timeoutMs === undefined ? {} : { timeoutMs }));
+  const ended = withoutSecrets(await withHost(call, (hf) => hf.turns.wait(nameOf(call), timeoutMs === undefined ? {} : { timeoutMs })));
   const { session, turnId, generation, outcome, text, cause, reason } = ended;
-  call.out.answer({ session, turnId, generation, ...endedView(ended) }, () => shownLines(outcome === "done" ? text : `${outcome}${reason === null ? "" : ` (${reason})`}${cause === null ? "" : `: ${cause.code}: ${cause.message}`}`));
+  call.out.answer({ session, turnId, generation, ...endedView(ended) }, () =>
+    shownLines(
+      outcome === "done"
+        ? text
+        : `${outcome}${reason === null ? "" : ` (${reason})`}${cause === null ? "" : `: ${cause.code}: ${cause.message}`}`,
+    ),
+  );
   return outcome === "done" ? exit.ok : exit.failed;
 }
 
 async function cancel(call: Call): Promise<ExitCode> {
   const name = nameOf(call);
   const { outcome } = await withHost(call, (hf) => hf.turns.cancel(name));
-  const said = outcome === null ? "asked: the worker that runs it ends it at its next step" : outcome === "cancelled" ? "cancelled" : `it had its outcome already: ${outcome}`;
+  const said =
+    outcome === null
+      ? "asked: the worker that runs it ends it at its next step"
+      : outcome === "cancelled"
+        ? "cancelled"
+        : `it had its outcome already: ${outcome}`;
   call.out.answer({ ...name, outcome }, () => said);
   return outcome === null || outcome === "cancelled" ? exit.ok : exit.failed;
 }
@@ -67,7 +124,14 @@ async function cancel(call: Call): Promise<ExitCode> {
 const generation = { flag: "--generation <n>", text: "Another generation than the latest" };
 
 export const turnCommands: readonly Command[] = [
-  { name: "turn show", args: "<session> <turn>", text: "State or outcome of one turn, with its attempts", options: [generation], examples: ["headfast turn show tg:42 1712"], run: show },
+  {
+    name: "turn show",
+    args: "<session> <turn>",
+    text: "State or outcome of one turn, with its attempts",
+    options: [generation],
+    examples: ["headfast turn show tg:42 1712"],
+    run: show,
+  },
   {
     name: "turn wait",
     args: "<session> <turn>",
@@ -76,5 +140,12 @@ export const turnCommands: readonly Command[] = [
     examples: ["headfast turn wait tg:42 1712 --timeout-ms 30000"],
     run: wait,
   },
-  { name: "turn cancel", args: "<session> <turn>", text: "End a turn that waits or runs", options: [generation], examples: ["headfast turn cancel tg:42 1712"], run: cancel },
+  {
+    name: "turn cancel",
+    args: "<session> <turn>",
+    text: "End a turn that waits or runs",
+    options: [generation],
+    examples: ["headfast turn cancel tg:42 1712"],
+    run: cancel,
+  },
 ];

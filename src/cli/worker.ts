@@ -25,7 +25,8 @@ async function work(call: Call): Promise<ExitCode> {
   const bots = await requiredBots(call);
   const hf = await Headfast.start({ ...place, bots, concurrency, drainMs, observeEveryMs, logger: portLogger(log) });
   await readiness(hf, stop.signal);
-  if (!stop.signal.aborted) log.info({ bots: bots.map(({ name }) => name), namespace: place.namespace, concurrency, worker: hf.internals.ledger.worker }, "ready");
+  if (!stop.signal.aborted)
+    log.info({ bots: bots.map(({ name }) => name), namespace: place.namespace, concurrency, worker: hf.internals.ledger.worker }, "ready");
   await aborted(stop.signal);
   log.info({ drain_ms: drainMs }, "draining");
   await hf.close();
@@ -37,7 +38,10 @@ async function work(call: Call): Promise<ExitCode> {
 /** Every line is redacted as a whole, and written before the next thing happens. */
 function jsonLog(): Pino {
   const hooks = { streamWrite: redacted };
-  return pino({ base: { pid: process.pid }, hooks, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (level) => ({ level }) } }, pino.destination({ fd: 1, sync: true }));
+  return pino(
+    { base: { pid: process.pid }, hooks, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (level) => ({ level }) } },
+    pino.destination({ fd: 1, sync: true }),
+  );
 }
 
 function portLogger(log: Pino): Logger {

@@ -59,5 +59,16 @@ async function look({ store }: Ledger, turn: Turn, found: Map<SessionId, Waiting
   const lastError = turn.attempts.at(-1)?.error.code ?? null;
   const running = checkpoint !== null && checkpoint.open !== null;
   const parked = checkpoint !== null && checkpoint.parked !== null;
-  found.set(session, { session, bot: checkpoint?.bot ?? turn.bot, turnId, acceptedAt, attemptsSpent, lastError, dueAt, running, parked, unowned: checkpoint === null });
+  found.set(session, {
+    session,
+    bot: checkpoint?.bot ?? turn.bot,
+    turnId,
+    acceptedAt,
+    attemptsSpent,
+    lastError,
+    dueAt,
+    running,
+    parked,
+    unowned: checkpoint === null,
+  });
 }

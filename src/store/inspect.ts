@@ -26,7 +26,10 @@ export async function inspectMongo(url: string, database: string): Promise<Mongo
   try {
     await client.connect();
     const admin = client.db("admin");
-    const [hello, build] = [await admin.command({ hello: 1 }).catch(() => admin.command({ isMaster: 1 })), await admin.command({ buildInfo: 1 })];
+    const [hello, build] = [
+      await admin.command({ hello: 1 }).catch(() => admin.command({ isMaster: 1 })),
+      await admin.command({ buildInfo: 1 }),
+    ];
     const db = client.db(database);
     const fresh = (await db.listCollections({}, { nameOnly: true }).toArray()).length === 0;
     const shards = await db.collection<{ _id: string; value?: unknown }>("settings").findOne({ _id: "shards" });

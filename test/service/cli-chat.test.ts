@@ -18,7 +18,10 @@ test.after(async () => {
 });
 
 test("over a pipe: a line is a turn, answers on stdout, the end of input is the end", async () => {
-  const { code, stdout, stderr } = await runCli(["chat"], { cwd: bots.memory, input: "hello\n\nread notes/kitchen.md\n/help\n/nonsense\n//slash\n" });
+  const { code, stdout, stderr } = await runCli(["chat"], {
+    cwd: bots.memory,
+    input: "hello\n\nread notes/kitchen.md\n/help\n/nonsense\n//slash\n",
+  });
   assert.is(code, 0, stderr);
   assert.match(stdout, /^You said: hello\n/);
   assert.match(stdout, "notes/kitchen.md says:\n# Notes");
@@ -30,7 +33,9 @@ test("over a pipe: a line is a turn, answers on stdout, the end of input is the 
 });
 
 test("with --json one object, after the last answer", async () => {
-  const { code, stdout, stderr } = await runCli(["chat", "--json", "--session", "-100123", "--memory", bots.memory], { input: "read notes.md\n/exit\nnot heard\n" });
+  const { code, stdout, stderr } = await runCli(["chat", "--json", "--session", "-100123", "--memory", bots.memory], {
+    input: "read notes.md\n/exit\nnot heard\n",
+  });
   assert.is(code, 0, stderr);
   const said = JSON.parse(stdout) as { session: string; durable: boolean; turns: { outcome: string; tools: string[]; text: string }[] };
   assert.equal([said.session, said.durable, said.turns.length], ["-100123", false, 1]);
@@ -54,7 +59,7 @@ test("says once that PERSONA.md differs from the snapshot, and tells a notice as
     const { code, stdout, stderr } = await chat.ended;
     assert.is(code, 0, stderr);
     assert.is(stderr.match(/this session keeps its persona of \d{4}-[^;]*; a new one has the new text/g)?.length, 1);
-    assert.match(stderr, /notice: The Memory Repository changed[^]*modified: "PERSONA\.md"/);
+    assert.match(stderr, /notice: The Memory Repository changed[\s\S]*modified: "PERSONA\.md"/);
     assert.not.match(stdout, "Cleo");
   } finally {
     folder.remove();
@@ -92,7 +97,10 @@ test("killed with SIGKILL in the middle of a turn, the same chat goes on with th
 
 /** The frozen bytes and the hashes of the log. */
 async function seen(): Promise<{ prefix: string; entries: string[] }> {
-  const [prefix, transcript] = await Promise.all([runCli(["prefix", "show", "tg:42", ...place]), runCli(["session", "transcript", "tg:42", "--json", ...place])]);
+  const [prefix, transcript] = await Promise.all([
+    runCli(["prefix", "show", "tg:42", ...place]),
+    runCli(["session", "transcript", "tg:42", "--json", ...place]),
+  ]);
   assert.equal([prefix.code, transcript.code], [0, 0], prefix.stderr + transcript.stdout);
   const { entries } = JSON.parse(transcript.stdout) as { entries: { hash: string }[] };
   return { prefix: prefix.stdout, entries: entries.map(({ hash }) => hash) };

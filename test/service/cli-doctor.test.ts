@@ -37,7 +37,19 @@ interface Verdict {
 }
 
 async function doctor(args: readonly string[] = [], url = redis.url): Promise<Verdict> {
-  const { code, stdout, stderr } = await runCli(["doctor", "--json", "--redis", url, "--mongo", mongoUrl(), "--namespace", namespace, "--config", bots.config, ...args]);
+  const { code, stdout, stderr } = await runCli([
+    "doctor",
+    "--json",
+    "--redis",
+    url,
+    "--mongo",
+    mongoUrl(),
+    "--namespace",
+    namespace,
+    "--config",
+    bots.config,
+    ...args,
+  ]);
   assert.is(stderr, "");
   const { verdict, checks } = JSON.parse(stdout) as { verdict: string; checks: Check[] };
   const of = (name: string): Check[] => checks.filter(({ check }) => check === name);
@@ -46,7 +58,21 @@ async function doctor(args: readonly string[] = [], url = redis.url): Promise<Ve
 
 test("fit services and repositories are ok; a MongoDB that is one server, or the stand-in, is degraded", async () => {
   const { code, verdict, of, status } = await doctor();
-  for (const name of ["redis", "redis eviction policy", "redis persistence", "redis clock", "mongodb indexes", "shards", "sessions", "dead letters", "git", "config", "memory of ada", "persona of ada", "memory of strict"]) {
+  for (const name of [
+    "redis",
+    "redis eviction policy",
+    "redis persistence",
+    "redis clock",
+    "mongodb indexes",
+    "shards",
+    "sessions",
+    "dead letters",
+    "git",
+    "config",
+    "memory of ada",
+    "persona of ada",
+    "memory of strict",
+  ]) {
     assert.is(status(name), "ok", `${name}: ${of(name)[0]?.detail}`);
   }
   assert.match(of("shards")[0]?.detail ?? "", "1");
@@ -63,13 +89,22 @@ test("an evicting Redis fails by name, and what is behind it is not looked at", 
     assert.match(of("redis eviction policy")[0]?.advice ?? "", "CONFIG SET maxmemory-policy noeviction");
     assert.is(status("redis persistence"), "degraded");
     assert.is(status("sessions"), "skipped");
+    const worker = await runCli(["worker", "--redis", evicting.url, "--mongo", mongoUrl(), "--namespace", namespace, "--config", bots.config]);
+    assert.is(worker.code, 1);
+    assert.match(worker.stderr, /^headfast: eviction_policy: /m);
   } finally {
     await evicting.stop();
   }
 });
 
 test("services that do not answer fail by name, without their passwords", async () => {
-  const args = ["doctor", "--redis", "redis://:s3cret@127.0.0.1:9", "--mongo", "mongodb://u:s3cret@127.0.0.1:9/?serverSelectionTimeoutMS=200"];
+  const args = [
+    "doctor",
+    "--redis",
+    "redis://:s3cret@127.0.0.1:9",
+    "--mongo",
+    "mongodb://u:s3cret@127.0.0.1:9/?serverSelectionTimeoutMS=200",
+  ];
   const { code, stdout, stderr } = await runCli(args);
   assert.is(code, 1);
   assert.match(stdout, /failed +redis +queue_unavailable/);

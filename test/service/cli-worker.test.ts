@@ -36,8 +36,14 @@ test("SIGTERM: nothing new is taken, what runs is drained, exit 0; the turn stay
   worker.child.kill("SIGTERM");
   const { code, stdout } = await worker.ended;
   assert.is(code, 0);
-  const said = stdout.trimEnd().split("\n").map((line) => (JSON.parse(line) as { msg: string }).msg);
-  assert.equal(said.filter((msg) => ["ready", "asked to stop", "draining", "stopped"].includes(msg)), ["ready", "asked to stop", "draining", "stopped"]);
+  const said = stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => (JSON.parse(line) as { msg: string }).msg);
+  assert.equal(
+    said.filter((msg) => ["ready", "asked to stop", "draining", "stopped"].includes(msg)),
+    ["ready", "asked to stop", "draining", "stopped"],
+  );
   const { turn, state } = await hf.turns.get({ session: "s:term", turnId: "t1" });
   assert.equal([state, turn.attemptsSpent, turn.crashes], ["queued", 0, 0]);
   await hf.turns.cancel({ session: "s:term", turnId: "t1" });
@@ -53,10 +59,17 @@ test("a second signal ends at once with 1", async () => {
 
 test("a worker whose code leaves a rejection unhandled says so and ends with 1", async () => {
   const config = bots.file("broken.mjs");
-  writeFileSync(config, `export * from "./headfast.config.mjs";\nPromise.resolve().then(() => setTimeout(() => Promise.reject(new Error("left alone: redis://:s3cret@h")), 10));\n`);
+  writeFileSync(
+    config,
+    `export * from "./headfast.config.mjs";\nPromise.resolve().then(() => setTimeout(() => Promise.reject(new Error("left alone: redis://:s3cret@h")), 10));\n`,
+  );
   const broken = await runCli(["worker", "--config", config], { env });
   assert.is(broken.code, 1);
-  const fatal = broken.stdout.trimEnd().split("\n").map((line) => JSON.parse(line) as { level: string; msg: string; error?: { message: string } }).find(({ level }) => level === "fatal");
+  const fatal = broken.stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { level: string; msg: string; error?: { message: string } })
+    .find(({ level }) => level === "fatal");
   assert.equal([fatal?.msg, fatal?.error?.message], ["unhandled rejection", "left alone: redis://***@h"]);
   assert.not.match(broken.stdout + broken.stderr, "s3cret");
 });

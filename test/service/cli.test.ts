@@ -44,13 +44,19 @@ async function dead(session: string, bot: string, turnId: string): Promise<void>
 }
 
 test("exit codes: 2 for a wrong command line, 3 for what is not there, 1 for what fails", async () => {
-  const [usage, unknown, list] = await Promise.all([cli("session", "shwo"), json("turn", "show", "nobody", "1"), json("session", "ls", "--bot", "none")]);
+  const [usage, unknown, list] = await Promise.all([
+    cli("session", "shwo"),
+    json("turn", "show", "nobody", "1"),
+    json("session", "ls", "--bot", "none"),
+  ]);
   assert.equal([usage.code, unknown.code, list.code], [2, 3, 3]);
   assert.is(usage.stderr.trimEnd().split("\n").length, 1);
   assert.match(usage.stderr, /^headfast: invalid_input: .*did you mean show\?/);
   assert.is((unknown.said as { error: { code: string } }).error.code, "session_not_found");
   assert.equal(list.said, []);
-  const away = await runCli(["session", "ls"], { env: { HEADFAST_REDIS_URL: redisUrl(), HEADFAST_MONGO_URL: "mongodb://u:s3cret@127.0.0.1:9/?serverSelectionTimeoutMS=200" } });
+  const away = await runCli(["session", "ls"], {
+    env: { HEADFAST_REDIS_URL: redisUrl(), HEADFAST_MONGO_URL: "mongodb://u:s3cret@127.0.0.1:9/?serverSelectionTimeoutMS=200" },
+  });
   assert.is(away.code, 1);
   assert.match(away.stderr, /^headfast: store_unavailable: /m);
   assert.not.match(away.stdout + away.stderr, /s3cret|\n\s+at /);
@@ -60,7 +66,15 @@ test("sessions and turns: ls, show, wait, transcript, prefix", async () => {
   await hf.turns.send({ bot: "ada", session: "-100123", turnId: "007", input: "hello", user: { id: "7" } });
   const wait = await json("turn", "wait", "-100123", "007", "--timeout-ms", "20000");
   assert.is(wait.code, 0);
-  assert.equal(wait.said, { session: "-100123", turn_id: "007", generation: 0, outcome: "done", text: "answer: hello", cause: null, reason: null });
+  assert.equal(wait.said, {
+    session: "-100123",
+    turn_id: "007",
+    generation: 0,
+    outcome: "done",
+    text: "answer: hello",
+    cause: null,
+    reason: null,
+  });
   const [list, show, turn, prefix, transcript] = await Promise.all([
     json("session", "ls", "--bot", "ada"),
     json("session", "show", "-100123"),
@@ -81,18 +95,40 @@ test("sessions and turns: ls, show, wait, transcript, prefix", async () => {
 
 test("a dead letter: ls, show, and two replays at once, which are one", async () => {
   await dead("s:dead", "ada", "t1");
-  const [list, show, plain] = await Promise.all([json("dead-letter", "ls", "--session", "s:dead"), json("dead-letter", "show", "s:dead", "t1"), cli("dead-letter", "show", "s:dead", "t1")]);
+  const [list, show, plain] = await Promise.all([
+    json("dead-letter", "ls", "--session", "s:dead"),
+    json("dead-letter", "show", "s:dead", "t1"),
+    cli("dead-letter", "show", "s:dead", "t1"),
+  ]);
   assert.equal([list.code, show.code, plain.code], [0, 0, 0]);
   assert.is((list.said as unknown[]).length, 1);
-  const letter = show.said as { cause: { code: string; message: string; stack: string }; attempts: { worker: string; started_at: string }[]; input: string; user: unknown; waiting_behind: number };
-  assert.equal([letter.cause.code, letter.input, letter.user, letter.waiting_behind], ["model_refused", "fail", { id: "7", name: "Bo" }, 0]);
+  const letter = show.said as {
+    cause: { code: string; message: string; stack: string };
+    attempts: { worker: string; started_at: string }[];
+    input: string;
+    user: unknown;
+    waiting_behind: number;
+  };
+  assert.equal(
+    [letter.cause.code, letter.input, letter.user, letter.waiting_behind],
+    ["model_refused", "fail", { id: "7", name: "Bo" }, 0],
+  );
   assert.match(letter.cause.stack, /\n\s+at /);
   assert.ok(letter.attempts[0]?.worker && letter.attempts[0]?.started_at);
-  assert.not.match(JSON.stringify([list.said, show.said]) + plain.stdout, "s3cret");
+  const elsewhere = await Promise.all([
+    cli("turn", "show", "s:dead", "t1"),
+    json("turn", "wait", "s:dead", "t1"),
+    json("session", "transcript", "s:dead"),
+  ]);
+  assert.not.match(JSON.stringify([list.said, show.said, plain.stdout, elsewhere]), "s3cret");
+  assert.match(JSON.stringify(elsewhere[2]), "provider refused");
   assert.match(plain.stdout, "> fail");
 
   writeFileSync(bots.file("mended"), "");
-  const both = await Promise.all([json("dead-letter", "replay", "s:dead", "t1", "--by", "one", "--why", "mended"), json("dead-letter", "replay", "s:dead", "t1", "--by", "two")]);
+  const both = await Promise.all([
+    json("dead-letter", "replay", "s:dead", "t1", "--by", "one", "--why", "mended"),
+    json("dead-letter", "replay", "s:dead", "t1", "--by", "two"),
+  ]);
   assert.equal(
     both.map(({ code, said }) => [code, (said as { generation: number }).generation, (said as { number: number }).number]),
     [
@@ -113,7 +149,10 @@ test("a parked session waits behind its letter; discarding lets it go on, once",
   const behind = await hf.turns.send({ bot: "strict", session: "s:park", turnId: "t2", input: "hello" });
   const shown = await cli("dead-letter", "show", "s:park", "t1");
   assert.match(shown.stdout, /behind it +1 turn, waiting for a replay or a discard/);
-  const discards = await Promise.all([json("dead-letter", "discard", "s:park", "t1", "--why", "asked again"), json("dead-letter", "discard", "s:park", "t1")]);
+  const discards = await Promise.all([
+    json("dead-letter", "discard", "s:park", "t1", "--why", "asked again"),
+    json("dead-letter", "discard", "s:park", "t1"),
+  ]);
   assert.ok(discards.some(({ code }) => code === 0));
   assert.ok(discards.every(({ code }) => code === 0 || code === 3));
   assert.is((await hf.turns.wait(behind, { timeoutMs: 20_000 })).text, "answer: hello");
@@ -139,7 +178,10 @@ test("a replay to the head runs before what waits, and says who and why in the l
 test("re-own wants a reason, keeps it, and the session has another bot", async () => {
   await hf.turns.send({ bot: "ada", session: "s:own", turnId: "t1", input: "hello" });
   await hf.turns.wait({ session: "s:own", turnId: "t1" }, { timeoutMs: 20_000 });
-  const [unsaid, reowned] = await Promise.all([cli("session", "reown", "s:own", "--to", "strict"), json("session", "reown", "s:own", "--to", "strict", "--why", "ada retires", "--by", "op")]);
+  const [unsaid, reowned] = await Promise.all([
+    cli("session", "reown", "s:own", "--to", "strict"),
+    json("session", "reown", "s:own", "--to", "strict", "--why", "ada retires", "--by", "op"),
+  ]);
   assert.is(unsaid.code, 2);
   assert.equal([reowned.code, reowned.said], [0, { session: "s:own", bot: "strict", owner_epoch: 1, by: "op", why: "ada retires" }]);
   assert.is(await hf.sessions.prefix("s:own"), null, "the prefix is taken anew");

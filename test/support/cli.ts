@@ -47,7 +47,12 @@ export function startCli(args: readonly string[], { env = {}, cwd }: { env?: Rec
     stderr += text;
     for (const listener of listeners) listener();
   });
-  const ended = once(child, "close").then(([code, signal]) => ({ code: code as number | null, signal: signal as NodeJS.Signals | null, stdout, stderr }));
+  const ended = once(child, "close").then(([code, signal]) => ({
+    code: code as number | null,
+    signal: signal as NodeJS.Signals | null,
+    stdout,
+    stderr,
+  }));
   const until = (pattern: RegExp): Promise<void> =>
     new Promise((resolve, reject) => {
       const look = (): void => {
@@ -63,7 +68,10 @@ export function startCli(args: readonly string[], { env = {}, cwd }: { env?: Rec
 }
 
 /** Runs it to its end. */
-export function runCli(args: readonly string[], options: { env?: Record<string, string>; cwd?: string; input?: string } = {}): Promise<Finished> {
+export function runCli(
+  args: readonly string[],
+  options: { env?: Record<string, string>; cwd?: string; input?: string } = {},
+): Promise<Finished> {
   const running = startCli(args, options);
   running.child.stdin.end(options.input ?? "");
   return running.ended;

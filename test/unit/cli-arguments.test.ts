@@ -7,7 +7,11 @@ import { assert, suite } from "../support/suite.ts";
 
 const test = suite("cli arguments");
 
-function parsed(...argv: string[]): { command: Command; args: string[]; options: { text(name: string): string | undefined; flag(name: string): boolean } } {
+function parsed(...argv: string[]): {
+  command: Command;
+  args: string[];
+  options: { text(name: string): string | undefined; flag(name: string): boolean };
+} {
   const found = parse(argv, commands);
   if (!("command" in found)) throw new Error(`parsed as ${JSON.stringify(found)}`);
   return found;

@@ -28,10 +28,17 @@ test("bots come as an array or from an async function", async () => {
   const bot = `defineBot({ name: "ada", model: scriptedModel() })`;
   const array = file("array.mjs", `${imports}export const bots = [${bot}];`);
   const made = file("made.mjs", `${imports}export async function bots() { return [${bot}]; }`);
-  for (const config of [array, made]) assert.equal((await requiredBots(call({ config }))).map(({ name }) => name), ["ada"]);
+  for (const config of [array, made])
+    assert.equal(
+      (await requiredBots(call({ config }))).map(({ name }) => name),
+      ["ada"],
+    );
   const bots = await requiredBots(call({ config: array }));
   assert.is(botNamed(bots, "ada"), bots[0]);
-  assert.throws(() => botNamed(bots, "bob"), (error: Error & { code: string }) => error.code === "bot_not_found" && error.message.includes('"ada"'));
+  assert.throws(
+    () => botNamed(bots, "bob"),
+    (error: Error & { code: string }) => error.code === "bot_not_found" && error.message.includes('"ada"'),
+  );
 });
 
 test("what is no config says so, by file and reason", async () => {
@@ -67,7 +74,11 @@ test("a named file must be there; the default one need not, unless it is needed"
 test("services come from options before the environment, both or none", () => {
   const env = { HEADFAST_REDIS_URL: "redis://env", HEADFAST_MONGO_URL: "mongodb://env", HEADFAST_NAMESPACE: "env" };
   assert.equal(placeOf(call({}, env)), { redis: "redis://env", mongo: "mongodb://env", namespace: "env" });
-  assert.equal(placeOf(call({ redis: "redis://option", namespace: "o" }, env)), { redis: "redis://option", mongo: "mongodb://env", namespace: "o" });
+  assert.equal(placeOf(call({ redis: "redis://option", namespace: "o" }, env)), {
+    redis: "redis://option",
+    mongo: "mongodb://env",
+    namespace: "o",
+  });
   assert.is(placeOf(call()), undefined);
   assert.throws(() => requiredPlace(call()), /--redis and --mongo/);
   assert.throws(() => placeOf(call({ redis: "redis://x" })), /--mongo \(or HEADFAST_MONGO_URL\) is missing/);

@@ -1,5 +1,5 @@
-import { gitCheck, mongoChecks, redisChecks } from "../../src/cli/doctor-services.ts";
 import type { Check } from "../../src/cli/doctor-check.ts";
+import { gitCheck, mongoChecks, redisChecks } from "../../src/cli/doctor-services.ts";
 import { waitingCheck } from "../../src/cli/doctor-sessions.ts";
 import type { WaitingSession } from "../../src/host/waiting.ts";
 import { assert, suite } from "../support/suite.ts";
@@ -7,7 +7,15 @@ import { assert, suite } from "../support/suite.ts";
 const test = suite("cli doctor");
 
 const redis = { version: "7.2.1", evictionPolicy: "noeviction", appendOnly: true, skewMs: 3 };
-const mongo = { version: "8.0.1", wireVersion: 25, standIn: false, kind: "replica set" as const, fresh: false, indexProblems: [], shards: 4 };
+const mongo = {
+  version: "8.0.1",
+  wireVersion: 25,
+  standIn: false,
+  kind: "replica set" as const,
+  fresh: false,
+  indexProblems: [],
+  shards: 4,
+};
 
 function statusOf(checks: readonly Check[], name: string): string | undefined {
   return checks.find(({ check }) => check === name)?.status;
@@ -53,15 +61,30 @@ test("git is read from what it says", () => {
 });
 
 test("a session that waits is told with its reason", () => {
-  const one: WaitingSession = { session: "tg:42", bot: "ada", turnId: "1", acceptedAt: "2026-12-01T10:00:00.000Z", attemptsSpent: 0, lastError: null, dueAt: null, running: false, parked: false, unowned: false };
-  const detail = (patch: Partial<WaitingSession>, activation: boolean | undefined = true): string => waitingCheck({ ...one, ...patch }, activation, 1_000).detail;
+  const one: WaitingSession = {
+    session: "tg:42",
+    bot: "ada",
+    turnId: "1",
+    acceptedAt: "2026-12-01T10:00:00.000Z",
+    attemptsSpent: 0,
+    lastError: null,
+    dueAt: null,
+    running: false,
+    parked: false,
+    unowned: false,
+  };
+  const detail = (patch: Partial<WaitingSession>, activation: boolean | undefined = true): string =>
+    waitingCheck({ ...one, ...patch }, activation, 1_000).detail;
   assert.match(detail({}), "its activation waits");
   assert.match(detail({}, false), "Redis knows no activation");
   assert.match(waitingCheck(one, undefined, 1_000).detail, "Redis does not answer");
   assert.match(detail({ parked: true }), "parked");
   assert.match(detail({ unowned: true }), "ownership document is missing");
   assert.match(detail({ running: true }), "recorded steps");
-  assert.match(detail({ dueAt: 61_000, attemptsSpent: 2, lastError: "model_failed" }), /2 attempts spent, last model_failed; it is tried again in 60 s/);
+  assert.match(
+    detail({ dueAt: 61_000, attemptsSpent: 2, lastError: "model_failed" }),
+    /2 attempts spent, last model_failed; it is tried again in 60 s/,
+  );
   assert.match(waitingCheck({ ...one, session: "-1 x", parked: true }, true, 0).advice ?? "", '--session "-1 x"');
 });
 

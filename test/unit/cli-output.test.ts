@@ -1,5 +1,5 @@
-import type { Io } from "../../src/cli/command.ts";
 import { tellFailure } from "../../src/cli/failure.ts";
+import type { Io } from "../../src/cli/io.ts";
 import { Output, shown, shownLines, snake, table } from "../../src/cli/output.ts";
 import { redacted } from "../../src/cli/redact.ts";
 import { HeadfastError } from "../../src/domain/errors.ts";
@@ -25,7 +25,11 @@ test("passwords go from every URL, whatever they hold", () => {
 });
 
 test("keys become snake_case, texts stay", () => {
-  assert.equal(snake({ turnId: "aB", list: [{ waitingBehind: 1 }], none: null }), { turn_id: "aB", list: [{ waiting_behind: 1 }], none: null });
+  assert.equal(snake({ turnId: "aB", list: [{ waitingBehind: 1 }], none: null }), {
+    turn_id: "aB",
+    list: [{ waiting_behind: 1 }],
+    none: null,
+  });
 });
 
 test("foreign text moves no cursor and hides nothing", () => {
@@ -48,13 +52,18 @@ test("with --json one value on stdout and no remark, without it text and remarks
 });
 
 test("an error is one line without a stack, or one object; its code gives the exit code", () => {
-  const failure = new HeadfastError("session_not_found", "no session\n at redis://:pw@h", { data: { turnId: "t" }, cause: new Error("mongodb://u:pw@h") });
+  const failure = new HeadfastError("session_not_found", "no session\n at redis://:pw@h", {
+    data: { turnId: "t" },
+    cause: new Error("mongodb://u:pw@h"),
+  });
   const text = io();
   assert.is(tellFailure(failure, text.io, false), 3);
   assert.equal([text.out, text.err], [[], ["headfast: session_not_found: no session at redis://***@h\n"]]);
   const json = io();
   assert.is(tellFailure(failure, json.io, true), 3);
-  assert.equal(JSON.parse(json.out.join("")), { error: { code: "session_not_found", message: "no session\n at redis://***@h", retryable: false, data: { turn_id: "t" } } });
+  assert.equal(JSON.parse(json.out.join("")), {
+    error: { code: "session_not_found", message: "no session\n at redis://***@h", retryable: false, data: { turn_id: "t" } },
+  });
   assert.equal(json.err, []);
   assert.is(tellFailure(new HeadfastError("invalid_id", "x"), io().io, false), 2);
   assert.is(tellFailure(new HeadfastError("store_unavailable", "x"), io().io, false), 1);

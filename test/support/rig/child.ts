@@ -1,7 +1,6 @@
 /** Processes of a rig, seen from the test. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import type { Headfast } from "../../../src/index.ts";
 
 /** A call to a host process. */
@@ -31,10 +30,11 @@ export class Child {
   protected readonly process: ChildProcess;
   readonly #ready: Promise<void>;
 
+  /** `file`: from `program`. */
   constructor(file: string, name: string, wish: unknown) {
     this.name = name;
     const env = { ...process.env, HEADFAST_RIG: JSON.stringify(wish) };
-    this.process = fork(fileURLToPath(new URL(file, import.meta.url)), { execArgv: ["--import", "tsx"], env, stdio: ["ignore", "inherit", "inherit", "ipc"] });
+    this.process = fork(file, { execArgv: ["--enable-source-maps"], env, stdio: ["ignore", "inherit", "inherit", "ipc"] });
     this.exited = once(this.process, "exit").then(([code, signal]) => {
       this.exit = { code, signal } as Exit;
       return this.exit;
@@ -78,8 +78,8 @@ export class HostChild extends Child {
   #asked = 0;
   readonly #open = new Map<number, (answered: Answered) => void>();
 
-  constructor(name: string, wish: unknown) {
-    super("./host-process.ts", name, wish);
+  constructor(file: string, name: string, wish: unknown) {
+    super(file, name, wish);
     this.process.on("message", (message: Answered | { ready: true }) => {
       if ("id" in message) this.#open.get(message.id)?.(message);
     });

@@ -10,6 +10,7 @@ import { MongoClient } from "mongodb";
 import { type Ended, type Entry, Headfast, type Sent } from "../../../src/index.ts";
 import { keysOf } from "../redis.ts";
 import { mongoUrl, redisUrl, uniqueName } from "../services.ts";
+import { program } from "./bundle.ts";
 import { Child, HostChild } from "./child.ts";
 import { Journal } from "./journal.ts";
 import { openGate, type Steering } from "./steered-bot.ts";
@@ -50,22 +51,24 @@ export class Rig {
     return this.#host;
   }
 
-  /** Begins a worker process; it serves when `ready` resolves. */
-  begin(choice: WorkerChoice = {}): Child {
+  /** Begins a worker process; it serves when its `ready` resolves. */
+  async begin(choice: WorkerChoice = {}): Promise<Child> {
     const { redis, mongo, folder } = this;
+    const file = await program("worker-process");
     const name = `worker-${this.#children.length + 1}`;
     const wish: WorkerWish = { name, folder, redis, mongo, namespaces: [this.namespace], bots: [{ name: "ada" }], concurrency: 16, drainMs: 5_000, ...choice };
-    return this.#add(new Child("./worker-process.ts", name, wish));
+    return this.#add(new Child(file, name, wish));
   }
 
   /** Worker processes that serve. */
   workers(count: number, choice: WorkerChoice = {}): Promise<Child[]> {
-    return Promise.all(Array.from({ length: count }, () => this.begin(choice).ready()));
+    return Promise.all(Array.from({ length: count }, async () => (await this.begin(choice)).ready()));
   }
 
-  hostProcesses(count: number): Promise<HostChild[]> {
+  async hostProcesses(count: number): Promise<HostChild[]> {
     const { redis, mongo, namespace } = this;
-    return Promise.all(Array.from({ length: count }, () => this.#add(new HostChild(`host-${this.#children.length + 1}`, { redis, mongo, namespace })).ready()));
+    const file = await program("host-process");
+    return Promise.all(Array.from({ length: count }, () => this.#add(new HostChild(file, `host-${this.#children.length + 1}`, { redis, mongo, namespace })).ready()));
   }
 
   /** A turn of the bot `ada`; ids count up unless one is given. */

@@ -128,7 +128,8 @@ function temperOf(chance: Chance, plan: Plan): Partial<Plan> {
       return {
         modelRefuses: 0.5,
         turnsPerSession: 6,
-        toolSteps: 0,
+        toolSteps: chance.below(3),
+        modelLater: 0.2,
         actions: { replay: 12, cancel: 1, loseLease: 1 },
         actionsMax: 60,
         onDead: "skip",

@@ -131,10 +131,24 @@ export const limits = {
   documentBytesMax: 16 * MiB,
   /** Pause before a write is tried again whose collision vanished: a fail-over is under way. */
   storePauseMs: 20,
+  /** Writes that go to the server in one command: few enough that neither side is held up by one for long. */
+  storeBatchMax: 500,
+  /** Point reads in one command: each may bring a whole step, and all are decoded at once. */
+  storeReadsMax: 200,
+  /** Writes in one command; a larger document goes alone. The driver cuts a command in two at 16 MiB, and a failure would not tell which. */
+  storeBatchBytesMax: 8 * MiB,
+  /** Commands of one kind on one collection at the same time; what comes meanwhile goes together in the next one. */
+  storeBatchesOutMax: 2,
+  /** After this time without an answer one more may go: a lost connection must not hold back what others can carry. */
+  storeBatchHeldMs: 100,
+  /** Entries of a log that are read first; then four times as many each time, since mostly there is nothing new. */
+  storeReadAheadMin: 4,
   /** Paths of a manifest in one document: at 200 bytes each far below 16 MB, uncompressed too. */
   statePathsPerDocument: 20_000,
 
   // ── queues ───────────────────────────────────────────────────────────────────────────────────
+  /** The turn that wakes a session is named in its activation while it is this small, in UTF-16 units: it saves a read. */
+  headCharsMax: 1_024,
   /** How long a send waits for Redis before it is acknowledged without (I13). */
   redisSendMsMax: 250,
   /** Job lock of an activation; with the stall check it bounds the takeover after a kill. */
@@ -203,3 +217,4 @@ assert(
 );
 assert(limits.backoffMsMin < limits.backoffMsMax && limits.outageMsMin < limits.outageMsMax);
 assert(limits.storeMajorityMsMax < limits.storeSocketMsMax);
+assert(limits.storeBatchBytesMax < limits.documentBytesMax);

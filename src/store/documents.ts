@@ -1,20 +1,16 @@
 /**
- * The few things the store does with a collection, each on one document at a time, with errors translated and every
- * document checked. The database handed in asks for majority reads on the primary and majority writes (rule 3).
+ * The few things the store does with a collection, each on one document, with errors translated and every document
+ * checked. Point reads and writes that come at the same time share commands (batches.ts). The database handed in asks for majority reads on the primary and majority writes (rule 3).
  */
-import { type AnyBulkWriteOperation, BSON, type Collection, type Filter, type Sort, type UpdateFilter } from "mongodb";
+import { BSON, type Filter, type Sort, type UpdateFilter } from "mongodb";
 import { HeadfastError, isHeadfastError } from "../domain/errors.ts";
 import { limits } from "../domain/limits.ts";
 import type { Inserted, Logger, System } from "../domain/ports.ts";
 import { recordVersion } from "../domain/records.ts";
+import { Batches } from "./batches.ts";
+import { type DriverCollection, type PointRead, readAll, type Write, writeAll } from "./commands.ts";
 import { isDuplicateKey, storeError } from "./errors.ts";
 import { changesOf, decodeFields, encodeFields, type Fields, Mismatch, type Stored } from "./mapping.ts";
-
-/** What is used of a driver's collection. */
-export type DriverCollection = Pick<
-  Collection<Stored>,
-  "collectionName" | "insertOne" | "findOne" | "find" | "updateOne" | "findOneAndUpdate" | "bulkWrite"
->;
 
 /** Which document: `session` routes the call where the collection is sharded by it, and is left out elsewhere. */
 export interface Key {
@@ -44,19 +40,30 @@ export class Documents<T extends object> {
   readonly #collection: DriverCollection;
   readonly #shape: Shape<T>;
   readonly #around: Surroundings;
+  readonly #inserts: Batches<Write, void>;
+  readonly #updates: Batches<Write, void>;
+  readonly #reads: Batches<PointRead, Stored | null>;
 
   constructor(collection: DriverCollection, shape: Shape<T>, around: Surroundings) {
     this.#collection = collection;
     this.#shape = shape;
     this.#around = around;
+    const { monotonic } = around.system;
+    this.#inserts = new Batches((writes) => writeAll(collection, writes), monotonic, limits.storeBatchMax);
+    this.#updates = new Batches((writes) => writeAll(collection, writes), monotonic, limits.storeBatchMax);
+    this.#reads = new Batches((reads) => readAll(collection, reads), monotonic, limits.storeReadsMax);
   }
 
   /** The document of a record. @throws `invalid_id`, `document_invalid` and `input_too_large` before anything is sent. */
   encode(record: T): Stored {
+    return this.#measured(record).document;
+  }
+
+  #measured(record: T): { document: Stored; bytes: number } {
     const { _id } = this.#shape.keyOf(record);
     const document = { _id, ...this.#valid(_id, () => encodeFields(this.#shape.fields, record)) };
     const bytes = BSON.calculateObjectSize(document);
-    if (bytes <= limits.documentBytesMax) return document;
+    if (bytes <= limits.documentBytesMax) return { document, bytes };
     throw new HeadfastError(
       "input_too_large",
       `${this.#shape.collection}: a document of ${bytes} bytes, MongoDB takes ${limits.documentBytesMax}`,
@@ -69,10 +76,10 @@ export class Documents<T extends object> {
   }
 
   async insert(record: T): Promise<Inserted> {
-    const document = this.encode(record);
+    const { document, bytes } = this.#measured(record);
     return this.#call("insert", async () => {
       try {
-        await this.#collection.insertOne(document);
+        await this.#inserts.add({ insertOne: { document } }, bytes);
         return "inserted";
       } catch (error) {
         if (isDuplicateKey(error)) return "duplicate";
@@ -83,11 +90,17 @@ export class Documents<T extends object> {
 
   /** @throws `document_invalid` or `version_ahead`, naming collection, `_id` and field. */
   async get(key: Key): Promise<T | undefined> {
-    const document = await this.#call("find", () => this.#collection.findOne(this.#filter(key)));
-    if (document === null || document === undefined) return undefined;
+    const document = await this.#read(key);
+    return document === null ? undefined : this.decode(document);
+  }
+
+  async #read({ _id, session }: Key): Promise<Stored | null> {
+    const routed = this.#around.sharded ? session : undefined;
+    const read: PointRead = { _id, filter: this.#filter({ _id, session }), session: routed };
+    const document = await this.#call("find", () => this.#reads.add(read, 0));
     // An answer that is not the document asked for is not taken for one, whatever a driver wraps it in.
-    if (document._id !== key._id) throw this.broken(key._id, "_id must be the one asked for");
-    return this.decode(document);
+    if (document !== null && document._id !== _id) throw this.broken(_id, "_id must be the one asked for");
+    return document;
   }
 
   /** By equality on the fields of a unique index, and nothing else. */
@@ -101,31 +114,37 @@ export class Documents<T extends object> {
     return found?._id === key._id;
   }
 
-  /** In the order of the keys, up to the first that is not there. Point reads: no sort, no range. */
-  async dense(keys: readonly Key[]): Promise<T[]> {
-    const [first] = keys;
-    if (first === undefined) return [];
-    const filter = this.#filter({ ...first, _id: { $in: keys.map((key) => key._id) } });
-    const documents = await this.#call("find", () => this.#collection.find(filter, { batchSize: keys.length }).toArray());
-    const byId = new Map(documents.map((document) => [document._id, document]));
-    const hole = keys.findIndex((key) => !byId.has(key._id));
-    return keys.slice(0, hole === -1 ? keys.length : hole).map((key) => this.decode(byId.get(key._id) as Stored));
+  /**
+   * Those under `keyAt(0)`, `keyAt(1)` … in order, up to the first that is not there or to `count` of them. Point reads:
+   * no sort, no range. A few are asked for first, then ever more: most callers look whether there is anything at all.
+   */
+  async dense(keyAt: (n: number) => Key, count: number): Promise<T[]> {
+    const found: T[] = [];
+    for (let size: number = limits.storeReadAheadMin; found.length < count; size = Math.min(size * 4, limits.logBatchMax)) {
+      const asked = Math.min(size, count - found.length);
+      const from = found.length;
+      const documents = await Promise.all(Array.from({ length: asked }, (_, n) => this.#read(keyAt(from + n))));
+      const hole = documents.indexOf(null);
+      found.push(...(documents.slice(0, hole === -1 ? asked : hole) as Stored[]).map((document) => this.decode(document)));
+      if (hole !== -1) break;
+    }
+    return found;
   }
 
   /** Changes one document where the guard holds; else nothing. */
   async update(key: Key, guard: Filter<Stored>, change: Update): Promise<void> {
-    await this.#call("update", () => this.#collection.updateOne({ ...guard, ...this.#filter(key) }, change as UpdateFilter<Stored>));
+    await this.#call("update", () => this.#change(key, guard, change, false));
   }
 
-  /** Unordered: each is an update of one document. */
+  /** Unordered: each is an update of one document, and all are tried before one's error is thrown. */
   async updateAll(updates: readonly { key: Key; guard: Filter<Stored>; change: Update }[]): Promise<void> {
-    if (updates.length === 0) return;
-    const operations = updates.map(
-      ({ key, guard, change }): AnyBulkWriteOperation<Stored> => ({
-        updateOne: { filter: { ...guard, ...this.#filter(key) }, update: change as UpdateFilter<Stored> },
-      }),
-    );
-    await this.#call("bulk update", () => this.#collection.bulkWrite(operations, { ordered: false }));
+    const ends = await Promise.allSettled(updates.map(({ key, guard, change }) => this.update(key, guard, change)));
+    for (const end of ends) if (end.status === "rejected") throw end.reason;
+  }
+
+  #change(key: Key, guard: Filter<Stored>, change: Update, upsert: boolean): Promise<void> {
+    const updateOne = { filter: { ...guard, ...this.#filter(key) }, update: change as UpdateFilter<Stored>, upsert };
+    return this.#updates.add({ updateOne }, BSON.calculateObjectSize(change));
   }
 
   /**
@@ -148,10 +167,7 @@ export class Documents<T extends object> {
   async #upsert(key: Key, guard: Filter<Stored>, change: Update): Promise<void> {
     await this.#call("upsert", async () => {
       try {
-        await this.#collection.findOneAndUpdate({ ...guard, ...this.#filter(key) }, change as UpdateFilter<Stored>, {
-          upsert: true,
-          returnDocument: "after",
-        });
+        await this.#change(key, guard, change, true);
       } catch (error) {
         if (!isDuplicateKey(error)) throw error;
       }
@@ -189,8 +205,8 @@ export class Documents<T extends object> {
     return record;
   }
 
-  #filter<I extends { _id: unknown; session?: string }>({ _id, session }: I): Filter<Stored> {
-    return (this.#around.sharded && session !== undefined ? { _id, session } : { _id }) as Filter<Stored>;
+  #filter({ _id, session }: { _id: string; session?: string | undefined }): Filter<Stored> {
+    return this.#around.sharded && session !== undefined ? { _id, session } : { _id };
   }
 
   #valid<R>(_id: string, work: () => R): R {

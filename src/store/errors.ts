@@ -48,9 +48,20 @@ const configurationClasses = [MongoParseError, MongoMissingCredentialsError, Mon
 /** Not connected: the store connects before it is handed out, so its client was closed since. */
 const closedClasses = [MongoClientClosedError, MongoTopologyClosedError, MongoNotConnectedError];
 
+/** What the server refused of one document among many of a command; `cause` is the command's error. */
+export class RefusedWrite extends Error {
+  readonly code: number;
+
+  constructor(code: number | undefined, cause: MongoBulkWriteError) {
+    super("a document of a bulk write was refused", { cause });
+    this.name = "RefusedWrite";
+    this.code = Number(code);
+  }
+}
+
 /** True where the write met a unique key; for an upsert and an insert alike. */
 export function isDuplicateKey(error: unknown): boolean {
-  return error instanceof MongoServerError && error.code === duplicateKey;
+  return (error instanceof MongoServerError || error instanceof RefusedWrite) && error.code === duplicateKey;
 }
 
 /** What the driver threw while `what` was done. Ours pass through. */
@@ -71,24 +82,30 @@ const meanings: Partial<Record<ErrorCode, string>> = {
   closed: "the client was closed",
 };
 
-function codeOf(error: unknown): ErrorCode {
+function codeOf(wrapped: unknown): ErrorCode {
+  const error = unwrapped(wrapped);
   if (isOf(error, closedClasses)) return "closed";
   // The driver's own pool says this by a class that it does not export.
   if (isOf(error, awayClasses) || nameOf(error) === "MongoWaitQueueTimeoutError") return "store_unavailable";
   if (isOf(error, configurationClasses)) return "configuration";
-  if (error instanceof MongoServerError) return codeOfServer(error);
+  if (error instanceof MongoBulkWriteError && error.result.getWriteConcernError() !== undefined) return "store_unavailable";
+  if (error instanceof MongoServerError || error instanceof RefusedWrite) return codeOfServer(error);
   // What the serialiser says of a document beyond its buffer.
   if (error instanceof RangeError) return "input_too_large";
   return error instanceof BSON.BSONError ? "document_invalid" : "unexpected";
 }
 
-function codeOfServer(error: MongoServerError): ErrorCode {
+function codeOfServer(error: MongoServerError | RefusedWrite): ErrorCode {
   const code = Number(error.code);
   if (tooLargeCodes.has(code)) return "input_too_large";
   if (configurationCodes.has(code)) return "configuration";
-  if (awayCodes.has(code) || awayLabels.some((label) => error.hasErrorLabel(label))) return "store_unavailable";
-  const lacksMajority = error instanceof MongoBulkWriteError && error.result.getWriteConcernError() !== undefined;
-  return lacksMajority ? "store_unavailable" : "unexpected";
+  const labelled = error instanceof MongoServerError && awayLabels.some((label) => error.hasErrorLabel(label));
+  return awayCodes.has(code) || labelled ? "store_unavailable" : "unexpected";
+}
+
+/** What stopped a bulk write as a whole (no answer, no primary) is wrapped by the driver, and its class hidden. */
+function unwrapped(error: unknown): unknown {
+  return error instanceof MongoBulkWriteError && error.errorResponse instanceof Error ? error.errorResponse : error;
 }
 
 function isOf(error: unknown, classes: readonly { prototype: unknown }[]): boolean {
@@ -100,7 +117,9 @@ function nameOf(error: unknown): string {
 }
 
 /** A server's message may quote a document; its code's name says as much. */
-function detailOf(error: unknown): string {
+function detailOf(wrapped: unknown): string {
+  const error = unwrapped(wrapped);
+  if (error instanceof RefusedWrite) return ` (code ${error.code})`;
   if (error instanceof MongoServerError) return ` (code ${error.code}${error.codeName ? `, ${error.codeName}` : ""})`;
   return error instanceof MongoError || error instanceof Error ? ` (${error.name})` : "";
 }

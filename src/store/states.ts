@@ -54,8 +54,8 @@ async function unpacked(states: Documents<StatePart>, part: StatePart): Promise<
   }
 }
 
-function keys(state: string, parts: number): Key[] {
-  return Array.from({ length: parts }, (_, n) => ({ _id: n === 0 ? state : numberedId(state, n) }));
+function keyOf(state: string, n: number): Key {
+  return { _id: n === 0 ? state : numberedId(state, n) };
 }
 
 export function stateStore(states: Documents<StatePart>): StateStore {
@@ -65,9 +65,9 @@ export function stateStore(states: Documents<StatePart>): StateStore {
       const size = limits.statePathsPerDocument;
       const parts = Math.max(1, Math.ceil(manifest.length / size));
       let first: Inserted = "duplicate";
-      for (const [n, key] of [...keys(state, parts).entries()].reverse()) {
+      for (let n = parts - 1; n >= 0; n -= 1) {
         const rows = await packed(manifest.slice(n * size, (n + 1) * size));
-        first = await states.insert({ v: recordVersion, id: key._id, parts, rows });
+        first = await states.insert({ v: recordVersion, id: keyOf(state, n)._id, parts, rows });
       }
       return first;
     },
@@ -75,7 +75,7 @@ export function stateStore(states: Documents<StatePart>): StateStore {
     async get(state) {
       const first = await states.get({ _id: state });
       if (first === undefined) return undefined;
-      const more = await states.dense(keys(state, first.parts).slice(1));
+      const more = await states.dense((n) => keyOf(state, n + 1), first.parts - 1);
       if (more.length < first.parts - 1) throw states.broken(state, "parts must all be there");
       const slices = await Promise.all([first, ...more].map((part) => unpacked(states, part)));
       return slices.flat();

@@ -1,5 +1,4 @@
 /** Small collections that are written once: `prefix_parts` by hash, `settings` by name, `write_journal` by call. */
-import { limits } from "../domain/limits.ts";
 import type { JournalStore, PartsStore, SettingsStore } from "../domain/ports.ts";
 import { recordVersion, type WriteIntent } from "../domain/records.ts";
 import type { Documents, Key, Shape } from "./documents.ts";
@@ -70,15 +69,6 @@ export function journalStore(intents: Documents<WriteIntent>): JournalStore {
     get: (session, callId, index) => intents.get(intentKey(session, callId, index)),
 
     // The indexes of a call are dense from 0.
-    async ofCall(session, callId) {
-      const found: WriteIntent[] = [];
-      for (;;) {
-        const batch = await intents.dense(
-          Array.from({ length: limits.logBatchMax }, (_, n) => intentKey(session, callId, found.length + n)),
-        );
-        found.push(...batch);
-        if (batch.length < limits.logBatchMax) return found;
-      }
-    },
+    ofCall: (session, callId) => intents.dense((n) => intentKey(session, callId, n), Number.POSITIVE_INFINITY),
   };
 }

@@ -3,7 +3,6 @@
  * (session, entry_key) makes a repeat harmless. What was rendered is kept as text, byte for byte (I1, I2).
  */
 import { numberedId } from "../domain/ids.ts";
-import { limits } from "../domain/limits.ts";
 import type { Message } from "../domain/messages.ts";
 import type { LogStore } from "../domain/ports.ts";
 import type { Checkpoint, Entry, TurnRef, Wrote } from "../domain/records.ts";
@@ -94,15 +93,6 @@ export function logStore(entries: Documents<Entry>): LogStore {
     get: (session, seq) => entries.get(keyOf(session, seq)),
     byKey: (session, entryKey) => entries.one({ session, entry_key: entryKey }),
 
-    async read(session, from, count) {
-      const read: Entry[] = [];
-      for (let at = from; at < from + count; at += limits.logBatchMax) {
-        const size = Math.min(limits.logBatchMax, from + count - at);
-        const batch = await entries.dense(Array.from({ length: size }, (_, n) => keyOf(session, at + n)));
-        read.push(...batch);
-        if (batch.length < size) break;
-      }
-      return read;
-    },
+    read: (session, from, count) => entries.dense((n) => keyOf(session, from + n), count),
   };
 }

@@ -1,7 +1,8 @@
 /** Who owns a session when many claim it at once (C1), and whatever the driver answers (C3). */
 import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { Documents, type DriverCollection } from "../../src/store/documents.ts";
+import type { DriverCollection } from "../../src/store/commands.ts";
+import { Documents } from "../../src/store/documents.ts";
 import type { Stored } from "../../src/store/mapping.ts";
 import { ownershipShape, ownershipStore } from "../../src/store/ownership.ts";
 import { type MongoStore, openMongoStore } from "../../src/store/store.ts";
@@ -100,10 +101,10 @@ const rival: Stored = {
 const mine: Stored = { ...rival, bot_id: "ada" };
 
 /** An ownership store on a collection that answers these. */
-function stubbed(answers: { findOneAndUpdate: unknown; findOne: () => unknown }): ReturnType<typeof ownershipStore> {
+function stubbed(answers: { updateOne: unknown; findOne: () => unknown }): ReturnType<typeof ownershipStore> {
   const collection = {
     collectionName: "session_ownership",
-    findOneAndUpdate: async () => answers.findOneAndUpdate,
+    updateOne: async () => answers.updateOne,
     findOne: async () => answers.findOne(),
   };
   const system = { ...realSystem, sleep: async () => {} };
@@ -116,30 +117,32 @@ const shapes: Record<string, unknown> = {
   "a bare image of before": mine,
   "a bare image of after": mine,
   "a wrapper": { ok: 1, value: mine, lastErrorObject: { updatedExisting: true, n: 1 } },
+  "a count of what was matched": { acknowledged: true, matchedCount: 1, modifiedCount: 0, upsertedCount: 0, upsertedId: null },
+  "an upserted id": { acknowledged: true, matchedCount: 0, modifiedCount: 0, upsertedCount: 1, upsertedId: "s" },
   "a wrapper without a value": { ok: 1, value: null, lastErrorObject: { updatedExisting: false, n: 0 } },
 };
 
 test("C3 whatever the write answers, a rival's session is never taken for mine", async () => {
   for (const [shape, answer] of Object.entries(shapes)) {
-    const stands = await stubbed({ findOneAndUpdate: answer, findOne: () => rival }).claim(ownership("s"));
+    const stands = await stubbed({ updateOne: answer, findOne: () => rival }).claim(ownership("s"));
     assert.is(stands.bot, "rival", shape);
   }
 });
 
 test("C3 whatever the write answers, my session is mine", async () => {
   for (const [shape, answer] of Object.entries(shapes)) {
-    assert.is((await stubbed({ findOneAndUpdate: answer, findOne: () => mine }).claim(ownership("s"))).bot, "ada", shape);
+    assert.is((await stubbed({ updateOne: answer, findOne: () => mine }).claim(ownership("s"))).bot, "ada", shape);
   }
 });
 
 test("C3 a read that answers a wrapper, another document or nothing is never taken for an owner", async () => {
   for (const answer of [{ ok: 1, value: mine }, { ...mine, _id: "other" }, {}]) {
-    const store = stubbed({ findOneAndUpdate: mine, findOne: () => answer });
+    const store = stubbed({ updateOne: mine, findOne: () => answer });
     assert.is((await refusal(store.claim(ownership("s")))).code, "document_invalid");
     assert.is((await refusal(store.get("s"))).code, "document_invalid");
   }
   for (const answer of [null, undefined]) {
-    const store = stubbed({ findOneAndUpdate: mine, findOne: () => answer });
+    const store = stubbed({ updateOne: mine, findOne: () => answer });
     assert.is((await refusal(store.claim(ownership("s")))).code, "store_unavailable");
     assert.is(await store.get("s"), undefined);
   }
@@ -147,7 +150,7 @@ test("C3 a read that answers a wrapper, another document or nothing is never tak
 
 test("rule 3: what collided and is then gone is inserted again", async () => {
   const reads = [null, null, rival];
-  assert.is((await stubbed({ findOneAndUpdate: null, findOne: () => reads.shift() }).claim(ownership("s"))).bot, "rival");
+  assert.is((await stubbed({ updateOne: null, findOne: () => reads.shift() }).claim(ownership("s"))).bot, "rival");
   assert.equal(reads, []);
 });
 

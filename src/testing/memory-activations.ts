@@ -5,7 +5,7 @@
  * vanished may run on beside the next one, and its end is then refused.
  */
 import type { SessionId } from "../domain/ids.ts";
-import type { ActivationEnd } from "../domain/ports.ts";
+import type { ActivationEnd, QueuedTurn } from "../domain/ports.ts";
 
 /** One known activation. `waiting` ones are in `ready`; `active` ones have a holder. */
 export interface PendingActivation {
@@ -17,6 +17,10 @@ export interface PendingActivation {
   dueAt: number;
   /** A wake-up came while it was active: one more run follows its end. */
   again: boolean;
+  /** The turn it was added for: what the first peek of its first stay knows. */
+  head: QueuedTurn | undefined;
+  /** The same of the one that follows: the last wake-up's. */
+  nextHead: QueuedTurn | undefined;
   stalls: number;
   /** How often it was taken. */
   stays: number;
@@ -39,6 +43,7 @@ export class MemoryActivations {
   readonly pending = new Map<SessionId, PendingActivation>();
   /** Sessions whose activation waits, first in line first. */
   readonly ready: SessionId[] = [];
+  readonly #hints = new Map<SessionId, QueuedTurn>();
   readonly #now: () => number;
   #jobs = 0;
   #holders = 0;
@@ -47,15 +52,20 @@ export class MemoryActivations {
     this.#now = now;
   }
 
-  /** Adds one, or has the running one followed by another. True if it was added. */
-  wake(session: SessionId): boolean {
+  /** Adds one, or has the running one followed by another; for a turn or without. */
+  wake(session: SessionId, head?: QueuedTurn): void {
     const known = this.pending.get(session);
-    if (known !== undefined) {
-      if (known.state === "active") known.again = true;
-      return false;
-    }
-    this.#add(session);
-    return true;
+    if (known === undefined) return this.#add(session, head);
+    if (known.state !== "active") return;
+    known.again = true;
+    known.nextHead = head;
+  }
+
+  /** What a first peek is answered with, once; undefined where the queue is to be read. */
+  takeHint(session: SessionId): QueuedTurn | undefined {
+    const head = this.#hints.get(session);
+    this.#hints.delete(session);
+    return head;
   }
 
   /** Ends a delay. Changes nothing where there is none. */
@@ -74,6 +84,7 @@ export class MemoryActivations {
     known.state = "active";
     known.holder = this.#holders;
     known.stays += 1;
+    if (known.stays === 1 && known.head !== undefined) this.#hints.set(known.session, known.head);
     const stall = { job: known.job, count: known.stalls, excused: known.excused };
     return { session: known.session, holder: known.holder, stall, fresh: known.stays === 1 };
   }
@@ -83,6 +94,7 @@ export class MemoryActivations {
     const known = this.pending.get(session);
     if (known?.state !== "active" || (holder !== undefined && known.holder !== holder)) return false;
     known.holder = null;
+    this.#hints.delete(session);
     if (end.kind === "handover") this.#queue(known, "front");
     else if (end.kind === "delay") this.#delay(known, end.ms);
     else this.#end(known, end.kind === "yield");
@@ -110,10 +122,11 @@ export class MemoryActivations {
 
   clear(): void {
     this.pending.clear();
+    this.#hints.clear();
     this.ready.length = 0;
   }
 
-  #add(session: SessionId): void {
+  #add(session: SessionId, head: QueuedTurn | undefined): void {
     this.#jobs += 1;
     const fresh: PendingActivation = {
       session,
@@ -121,6 +134,8 @@ export class MemoryActivations {
       state: "waiting",
       dueAt: 0,
       again: false,
+      head,
+      nextHead: undefined,
       stalls: 0,
       stays: 0,
       excused: false,
@@ -143,7 +158,7 @@ export class MemoryActivations {
 
   #end(known: PendingActivation, more: boolean): void {
     this.pending.delete(known.session);
-    if (more || known.again) this.#add(known.session);
+    if (more || known.again) this.#add(known.session, more ? undefined : known.nextHead);
   }
 
   #promoteDue(): void {

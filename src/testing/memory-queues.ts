@@ -55,7 +55,7 @@ export class MemoryQueues implements Queues {
 
   async enqueue(turn: Turn): Promise<void> {
     this.#addTurn(turn);
-    this.#wake(turn.session);
+    this.#wake(turn.session, queuedTurn(this.jobId(turn.turnId, turn.generation), turn));
   }
 
   async wake(session: SessionId): Promise<void> {
@@ -68,10 +68,12 @@ export class MemoryQueues implements Queues {
   }
 
   async peek(session: SessionId): Promise<(QueuedTurn | RefusedJob)[]> {
-    return this.#heads(session);
+    const hint = this.activations.takeHint(session);
+    return hint === undefined ? this.#heads(session) : [hint];
   }
 
   async settle(session: SessionId, jobIds: readonly string[]): Promise<(QueuedTurn | RefusedJob)[]> {
+    this.activations.takeHint(session);
     const mailbox = this.mailboxes.get(session);
     for (const jobId of jobIds) mailbox?.delete(jobId);
     if (mailbox?.size === 0) this.mailboxes.delete(session); // I10
@@ -149,8 +151,8 @@ export class MemoryQueues implements Queues {
     this.events.reconnected();
   }
 
-  #wake(session: SessionId): void {
-    this.activations.wake(session);
+  #wake(session: SessionId, head?: QueuedTurn): void {
+    this.activations.wake(session, head);
     this.#changed();
   }
 

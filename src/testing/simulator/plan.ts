@@ -134,6 +134,13 @@ function temperOf(chance: Chance, plan: Plan): Partial<Plan> {
         actionsMax: 60,
         onDead: "skip",
       };
+    case 2: // memory: people edit while looks fail and tools write
+      return {
+        toolSteps: 2,
+        crash: 0,
+        actions: { edit: 4, revert: 2, branch: 1, breakMemory: 4, ready: 5, observe: 2, cancel: 1 },
+        actionsMax: 40,
+      };
     default:
       return {};
   }

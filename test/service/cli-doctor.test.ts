@@ -89,7 +89,17 @@ test("an evicting Redis fails by name, and what is behind it is not looked at", 
     assert.match(of("redis eviction policy")[0]?.advice ?? "", "CONFIG SET maxmemory-policy noeviction");
     assert.is(status("redis persistence"), "degraded");
     assert.is(status("sessions"), "skipped");
-    const worker = await runCli(["worker", "--redis", evicting.url, "--mongo", mongoUrl(), "--namespace", namespace, "--config", bots.config]);
+    const worker = await runCli([
+      "worker",
+      "--redis",
+      evicting.url,
+      "--mongo",
+      mongoUrl(),
+      "--namespace",
+      namespace,
+      "--config",
+      bots.config,
+    ]);
     assert.is(worker.code, 1);
     assert.match(worker.stderr, /^headfast: eviction_policy: /m);
   } finally {

@@ -11,7 +11,10 @@ const test = suite("the seed's evidence");
 async function naiveBody(bot: Bot): Promise<string> {
   const persona = await bot.memory?.persona();
   const { dialect, name: model, maxTokens } = bot.model;
-  const prefix = prefixOf({ tools: bot.tools, rolePrompts: bot.rolePrompts, persona: persona?.state === "ready" ? persona.body : null }, dialect);
+  const prefix = prefixOf(
+    { tools: bot.tools, rolePrompts: bot.rolePrompts, persona: persona?.state === "ready" ? persona.body : null },
+    dialect,
+  );
   const message = dialect.renderMessage({ role: "user", blocks: [{ type: "input", text: "hello" }] });
   return dialect.renderBody(prefix.text, [message], { model, maxTokens, settled: 0 }).body;
 }
@@ -20,51 +23,54 @@ function sections(world: World, session: string): Buffer[] {
   return world.bodies(session).map(promptSection);
 }
 
-test("edits PERSONA.md mid-session and asserts that the prompt section's bytes do not change", inWorld(async (world) => {
-  const git = gitWorld();
-  try {
-    git.edit("PERSONA.md", "---\nname: Ada\n---\nYou are Ada, who counts slowly.\n");
-    git.commit("persona");
-    const bot = (): Bot => world.bot({ memory: git.another() });
-    const naive: Buffer[] = [];
-    const request = async (input: string): Promise<void> => {
-      await world.say("old", input);
-      naive.push(promptSection(await naiveBody(bot())));
-    };
+test(
+  "edits PERSONA.md mid-session and asserts that the prompt section's bytes do not change",
+  inWorld(async (world) => {
+    const git = gitWorld();
+    try {
+      git.edit("PERSONA.md", "---\nname: Ada\n---\nYou are Ada, who counts slowly.\n");
+      git.commit("persona");
+      const bot = (): Bot => world.bot({ memory: git.another() });
+      const naive: Buffer[] = [];
+      const request = async (input: string): Promise<void> => {
+        await world.say("old", input);
+        naive.push(promptSection(await naiveBody(bot())));
+      };
 
-    await world.worker([bot()]);
-    await request("one");
-    git.edit("PERSONA.md", "You are Ada, who counts FAST.\n");
-    await request("two: edited, not committed");
-    git.commit("faster");
-    await request("three: committed");
-    await world.restart([bot()]);
-    await request("four: after a restart, resumed cold");
-    git.edit("PERSONA.md", "");
-    await world.restart([bot()]);
-    await request("five: emptied before another restart");
-    git.remove("PERSONA.md");
-    await request("six: removed");
+      await world.worker([bot()]);
+      await request("one");
+      git.edit("PERSONA.md", "You are Ada, who counts FAST.\n");
+      await request("two: edited, not committed");
+      git.commit("faster");
+      await request("three: committed");
+      await world.restart([bot()]);
+      await request("four: after a restart, resumed cold");
+      git.edit("PERSONA.md", "");
+      await world.restart([bot()]);
+      await request("five: emptied before another restart");
+      git.remove("PERSONA.md");
+      await request("six: removed");
 
-    const old = sections(world, "old");
-    assert.is(old.length, 6);
-    assert.is(firstChange(old), null, "the old session's prompt section never changes a byte");
-    assert.is(firstBreak(world.bodies("old")), null, "nor does anything else that was said");
-    assert.equal(systemTexts(world.bodies("old").at(-1) as string).at(-1), "You are Ada, who counts slowly.\n");
+      const old = sections(world, "old");
+      assert.is(old.length, 6);
+      assert.is(firstChange(old), null, "the old session's prompt section never changes a byte");
+      assert.is(firstBreak(world.bodies("old")), null, "nor does anything else that was said");
+      assert.equal(systemTexts(world.bodies("old").at(-1) as string).at(-1), "You are Ada, who counts slowly.\n");
 
-    // The control: the same comparison sees the edit wherever one can be seen.
-    git.edit("PERSONA.md", "You are Ada, who counts FAST.\n");
-    await world.say("new", "hello");
-    const [fresh] = sections(world, "new") as [Buffer];
-    assert.is(firstChange([old[0] as Buffer, fresh]), 1, "a new session has the new text");
-    assert.equal(systemTexts(world.bodies("new")[0] as string).at(-1), "You are Ada, who counts FAST.\n");
-    assert.ok(naive[0]?.equals(old[0] as Buffer), "the naive builder starts with the very same bytes");
-    assert.is(firstChange(naive), 1, "and changes them with the first edit");
-    assert.is(firstChange(naive.slice(1)), 3, "and again when the file was emptied");
-  } finally {
-    git.dispose();
-  }
-}));
+      // The control: the same comparison sees the edit wherever one can be seen.
+      git.edit("PERSONA.md", "You are Ada, who counts FAST.\n");
+      await world.say("new", "hello");
+      const [fresh] = sections(world, "new") as [Buffer];
+      assert.is(firstChange([old[0] as Buffer, fresh]), 1, "a new session has the new text");
+      assert.equal(systemTexts(world.bodies("new")[0] as string).at(-1), "You are Ada, who counts FAST.\n");
+      assert.ok(naive[0]?.equals(old[0] as Buffer), "the naive builder starts with the very same bytes");
+      assert.is(firstChange(naive), 1, "and changes them with the first edit");
+      assert.is(firstChange(naive.slice(1)), 3, "and again when the file was emptied");
+    } finally {
+      git.dispose();
+    }
+  }),
+);
 
 test("the comparison itself tells one byte of difference, and a rewritten message from an appended one", () => {
   const section = Buffer.from('{"system":"a"}');

@@ -3,17 +3,18 @@
  * real; each request body as it went out; what was logged. Two workers on one world behave as two processes do: they
  * share nothing but store and queues.
  */
-import { type BotDefinition, defineBot, Headfast, type RunningWorker, startWorker } from "../../src/main.ts";
+
+import type { TurnRequest } from "../../src/domain/acceptance.ts";
 import type { Bot, Logger, Model, System } from "../../src/domain/ports.ts";
 import type { Entry, Ownership, Turn } from "../../src/domain/records.ts";
 import type { Ended } from "../../src/host/turn-watch.ts";
+import { type BotDefinition, defineBot, Headfast, type RunningWorker, startWorker } from "../../src/main.ts";
 import type { Script } from "../../src/models/script.ts";
 import { type RecordedRequest, type ScriptedOptions, scriptedModel } from "../../src/models/scripted.ts";
 import { realSystem } from "../../src/system.ts";
 import { type FakeClock, fakeClock } from "../../src/testing/fake-clock.ts";
 import { type MemoryQueues, memoryQueues } from "../../src/testing/memory-queues.ts";
 import { type MemoryStore, memoryStore } from "../../src/testing/memory-store.ts";
-import type { TurnRequest } from "../../src/domain/acceptance.ts";
 
 export interface LogLine {
   level: keyof Logger;

@@ -19,9 +19,22 @@ function fresh(with_: Ledger, turnId: string, input = "hello") {
 }
 
 test("a checked request has exactly the fields given, and every text well-formed", () => {
-  const given = { bot: "ada", session: "s", turnId: "1", input: "a\ud83d", user: { id: "u", name: "\udc4d" }, deliverTo: "d", traceparent: "t" };
+  const given = {
+    bot: "ada",
+    session: "s",
+    turnId: "1",
+    input: "a\ud83d",
+    user: { id: "u", name: "\udc4d" },
+    deliverTo: "d",
+    traceparent: "t",
+  };
   assert.equal(checkTurnRequest(given), { ...given, input: "a\ufffd", user: { id: "u", name: "\ufffd" } });
-  assert.equal(Object.keys(checkTurnRequest({ bot: "ada", session: "s", turnId: "1", input: "x", user: undefined })), ["bot", "session", "turnId", "input"]);
+  assert.equal(Object.keys(checkTurnRequest({ bot: "ada", session: "s", turnId: "1", input: "x", user: undefined })), [
+    "bot",
+    "session",
+    "turnId",
+    "input",
+  ]);
   const atLimit = "é".repeat(limits.inputBytesMax / 2);
   assert.is(checkTurnRequest({ ...given, input: atLimit }).input, atLimit);
 });
@@ -29,7 +42,10 @@ test("a checked request has exactly the fields given, and every text well-formed
 test("rule 1: numbers are dense from 1 whatever the hint, and 40 racing turns get 40 places", async () => {
   const world = ledger();
   const placed = await Promise.all(Array.from({ length: 40 }, (_, n) => placeTurn(world, fresh(world, `t${n}`), 0)));
-  assert.equal(placed.map(({ turn }) => turn.number).sort((a, b) => a - b), Array.from({ length: 40 }, (_, n) => n + 1));
+  assert.equal(
+    placed.map(({ turn }) => turn.number).sort((a, b) => a - b),
+    Array.from({ length: 40 }, (_, n) => n + 1),
+  );
   assert.is((await placeTurn(world, fresh(world, "late"), 7)).turn.number, 41, "behind a hint that lags far");
 });
 

@@ -30,7 +30,10 @@ function guarded(recorded: readonly string[], appended: readonly string[], chang
 const texts = fc.array(fc.string({ unit: "binary", minLength: 1 }), { maxLength: 5 });
 
 test("what the dialect renders passes, whatever was said, with and without recorded messages", () => {
-  fc.assert(fc.property(texts, texts, (recorded, appended) => guarded(recorded.map(said), appended.map(said))), { seed: 2 });
+  fc.assert(
+    fc.property(texts, texts, (recorded, appended) => guarded(recorded.map(said), appended.map(said))),
+    { seed: 2 },
+  );
 });
 
 test("one changed, missing or added character anywhere in the sequence is refused, at its byte", () => {
@@ -42,7 +45,10 @@ test("one changed, missing or added character anywhere in the sequence is refuse
     if (inCut(at)) continue;
     tried += 1;
     const error = drift(() => guarded(recorded, [said("new")], (whole) => `${whole.slice(0, at)}\u0001${whole.slice(at + 1)}`));
-    const before = cachedSequence(body.slice(0, at), cuts.filter(([, to]) => to <= at)).length;
+    const before = cachedSequence(
+      body.slice(0, at),
+      cuts.filter(([, to]) => to <= at),
+    ).length;
     assert.is(error.data.byte, Buffer.byteLength(cachedSequence(body, cuts).slice(0, before)), `at ${at}`);
     assert.is(error.data.part, before < prefix.length ? "system" : "messages");
   }
@@ -56,28 +62,58 @@ test("a message left out, doubled, reordered or changed in its Unicode form is r
     guard({ prefix, messages: [one, two].join(",") }, [said("new")], ",", body, cuts);
   };
   send([one, two, said("new")])();
-  for (const sent of [[one, said("new")], [one, two, two, said("new")], [two, one, said("new")], [said("e\u0301"), two, said("new")], [one, two]]) drift(send(sent));
+  for (const sent of [
+    [one, said("new")],
+    [one, two, two, said("new")],
+    [two, one, said("new")],
+    [said("e\u0301"), two, said("new")],
+    [one, two],
+  ])
+    drift(send(sent));
 });
 
 test("a body shorter than the prefix says so, and cuts that do not fit are refused", () => {
   assert.is(drift(() => guard({ prefix, messages: "" }, [], ",", prefix.slice(0, 5), [])).data.part, "length");
-  for (const cuts of [[[3, 2]], [[0, 2], [1, 3]], [[0, 99]]] as [number, number][][]) assert.throws(() => cachedSequence("0123456789", cuts), (error: unknown) => error instanceof HeadfastError && error.code === "prefix_drift");
-  assert.is(cachedSequence("0123456789", [[0, 2], [4, 5]]), "2356789");
+  for (const cuts of [
+    [[3, 2]],
+    [
+      [0, 2],
+      [1, 3],
+    ],
+    [[0, 99]],
+  ] as [number, number][][])
+    assert.throws(
+      () => cachedSequence("0123456789", cuts),
+      (error: unknown) => error instanceof HeadfastError && error.code === "prefix_drift",
+    );
+  assert.is(
+    cachedSequence("0123456789", [
+      [0, 2],
+      [4, 5],
+    ]),
+    "2356789",
+  );
 });
 
 test("firstDifference is the first differing index", () => {
-  fc.assert(fc.property(fc.string(), fc.string(), fc.string(), (head, a, b) => {
-    const [left, right] = [head + a, head + b];
-    const at = firstDifference(left, right);
-    assert.is(left.slice(0, at), right.slice(0, at));
-    assert.ok(left === right || left[at] !== right[at]);
-  }), { seed: 3 });
+  fc.assert(
+    fc.property(fc.string(), fc.string(), fc.string(), (head, a, b) => {
+      const [left, right] = [head + a, head + b];
+      const at = firstDifference(left, right);
+      assert.is(left.slice(0, at), right.slice(0, at));
+      assert.ok(left === right || left[at] !== right[at]);
+    }),
+    { seed: 3 },
+  );
 });
 
 test("a tool set has one text, whatever its order; doubled names and exceeded limits are configuration errors", () => {
   const tool = (name: string, description = "d") => ({ name, description, inputSchema: { type: "object" } });
   assert.is(toolsText([tool("b"), tool("a")]), toolsText([tool("a"), tool("b")]));
-  assert.equal(toolsFrom(toolsText([tool("b"), tool("B")])).map(({ name }) => name), ["B", "b"]);
+  assert.equal(
+    toolsFrom(toolsText([tool("b"), tool("B")])).map(({ name }) => name),
+    ["B", "b"],
+  );
   assert.throws(() => toolsText([tool("a"), tool("a")]), /two tools are named "a"/);
   assert.throws(() => toolsText([tool("a", "x".repeat(limits.toolBytesMax))]), /the limit is/);
   assert.throws(() => toolsText(Array.from({ length: limits.toolsMax + 1 }, (_, n) => tool(`t${n}`))), /the limit is 128/);

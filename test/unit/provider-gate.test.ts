@@ -1,5 +1,5 @@
 /** The gate of a provider's limit: no call while a window lasts, then one alone, then all (I12). */
-import { ProviderGate, laterMs } from "../../src/actors/provider-gate.ts";
+import { laterMs, ProviderGate } from "../../src/actors/provider-gate.ts";
 import { HeadfastError } from "../../src/domain/errors.ts";
 import { limits } from "../../src/domain/limits.ts";
 import { fail, later } from "../../src/models/script.ts";

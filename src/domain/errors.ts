@@ -71,8 +71,12 @@ export interface ErrorOptions {
   kind?: ErrorKind;
 }
 
+/** The same in every copy of this package that one process may load. */
+const brand = Symbol.for("headfast.error");
+
 /** Every error that Headfast throws on purpose. `message` says what is wrong, where, and what to do. */
 export class HeadfastError extends Error {
+  readonly [brand] = true;
   readonly code: ErrorCode;
   readonly kind: ErrorKind;
   readonly data: Record<string, unknown>;
@@ -85,6 +89,12 @@ export class HeadfastError extends Error {
     this.kind = options.kind ?? kinds[code];
     this.data = options.data ?? {};
     this.retryAfterMs = options.retryAfterMs;
+  }
+
+  /** By brand, not by class: a bot's configuration may have loaded another copy of this package. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    if (this !== HeadfastError) return Function.prototype[Symbol.hasInstance].call(this, value);
+    return typeof value === "object" && value !== null && (value as { [brand]?: unknown })[brand] === true;
   }
 
   /** True where the same call may succeed if it is made again. */

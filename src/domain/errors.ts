@@ -93,7 +93,6 @@ export class HeadfastError extends Error {
 
   /** By brand, not by class: a bot's configuration may have loaded another copy of this package. */
   static override [Symbol.hasInstance](value: unknown): boolean {
-    if (this !== HeadfastError) return Function.prototype[Symbol.hasInstance].call(this, value);
     return typeof value === "object" && value !== null && (value as { [brand]?: unknown })[brand] === true;
   }
 
@@ -115,6 +114,10 @@ export class HeadfastError extends Error {
 
 /** The difference that refuses a call: which part of the cached sequence, and its first differing byte. */
 export class PrefixDriftError extends HeadfastError {
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof HeadfastError && value.code === "prefix_drift";
+  }
+
   constructor(part: "tools" | "system" | "messages" | "length", byte: number, detail: string) {
     super(
       "prefix_drift",

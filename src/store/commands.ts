@@ -70,15 +70,19 @@ async function errorsOf(execute: () => Promise<BulkWriteResult>, inserts: number
     if (!(error instanceof MongoBulkWriteError) || error.errorResponse instanceof Error) return () => error;
     const { result } = error;
     const own = new Map(result.getWriteErrors().map((one) => [one.index, new RefusedWrite(one.code, error)]));
-    const others = result.getWriteConcernError() === undefined ? unaccounted(result.insertedCount + own.size, inserts) : error;
+    const lacksMajority = result.getWriteConcernError() !== undefined;
+    const others = lacksMajority ? unknown("there is no majority", error) : unaccounted(result.insertedCount + own.size, inserts);
     return (index) => own.get(index) ?? others;
   }
 }
 
 /** A server that stops in the middle of a command need not name what it has not come to. */
 function unaccounted(told: number, inserts: number): HeadfastError | undefined {
-  if (told >= inserts) return undefined;
-  return new HeadfastError("store_unavailable", `the server tells of ${told} of ${inserts} documents; each may or may not be stored`);
+  return told >= inserts ? undefined : unknown(`the server tells of ${told} of ${inserts} documents`);
+}
+
+function unknown(why: string, cause?: unknown): HeadfastError {
+  return new HeadfastError("store_unavailable", `${why}; each write of the command may or may not stand`, { cause });
 }
 
 export interface PointRead {

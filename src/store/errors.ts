@@ -59,8 +59,9 @@ export class RefusedWrite extends Error {
   }
 }
 
-/** True where the write met a unique key; for an upsert and an insert alike. */
+/** True where the write met a unique key; for an upsert and an insert alike. The error of a command of many says it of none. */
 export function isDuplicateKey(error: unknown): boolean {
+  if (error instanceof MongoBulkWriteError) return false;
   return (error instanceof MongoServerError || error instanceof RefusedWrite) && error.code === duplicateKey;
 }
 
@@ -88,7 +89,6 @@ function codeOf(wrapped: unknown): ErrorCode {
   // The driver's own pool says this by a class that it does not export.
   if (isOf(error, awayClasses) || nameOf(error) === "MongoWaitQueueTimeoutError") return "store_unavailable";
   if (isOf(error, configurationClasses)) return "configuration";
-  if (error instanceof MongoBulkWriteError && error.result.getWriteConcernError() !== undefined) return "store_unavailable";
   if (error instanceof MongoServerError || error instanceof RefusedWrite) return codeOfServer(error);
   // What the serialiser says of a document beyond its buffer.
   if (error instanceof RangeError) return "input_too_large";

@@ -1,5 +1,6 @@
-/** A loopback proxy before MongoDB that cuts the connection around one chosen command: before it, or after its effect. */
+/** A loopback proxy before MongoDB that cuts the connection around one chosen command, or edits its answer. */
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { BSON } from "mongodb";
 
 /** `before`: the server never sees the command. `answer`: the server applied it, the client never hears. */
 export type Cut = "before" | "answer";
@@ -8,12 +9,14 @@ export interface MongoProxy {
   url: string;
   /** Cuts at the next command of that name on that collection; resolves when it was cut. */
   cutNext(command: string, collection: string, cut: Cut): Promise<void>;
+  /** Adds these fields to the answer to the next command of that name on that collection; resolves when it did. */
+  addToNext(command: string, collection: string, fields: object): Promise<void>;
   close(): Promise<void>;
 }
 
 interface Armed {
   marks: Buffer[];
-  cut: Cut;
+  does: Cut | object;
   done(): void;
 }
 
@@ -39,7 +42,7 @@ export async function mongoProxy(target: string): Promise<MongoProxy> {
       eachMessage((message) => {
         const hit = armed?.marks.every((mark) => message.includes(mark)) ? armed : undefined;
         if (hit !== undefined) armed = undefined;
-        if (hit?.cut === "before") {
+        if (hit?.does === "before") {
           client.destroy();
           hit.done();
           return;
@@ -48,20 +51,27 @@ export async function mongoProxy(target: string): Promise<MongoProxy> {
         upstream.write(message);
       }),
     );
-    upstream.on("data", (answer) => {
-      if (swallow === undefined) return void client.write(answer);
-      client.destroy();
-      swallow.done();
-    });
+    upstream.on(
+      "data",
+      eachMessage((answer) => {
+        const { does, done } = swallow ?? {};
+        if (does === "answer") client.destroy();
+        else client.write(typeof does === "object" ? withFields(answer, does) : answer);
+        done?.();
+        swallow = undefined;
+      }),
+    );
   });
 
+  const arm = (command: string, collection: string, does: Cut | object): Promise<void> =>
+    new Promise((done) => {
+      armed = { marks: [textElement(command, collection)], does, done };
+    });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     url: `mongodb://127.0.0.1:${(server.address() as AddressInfo).port}/?directConnection=true`,
-    cutNext: (command, collection, cut) =>
-      new Promise((done) => {
-        armed = { marks: [textElement(command, collection)], cut, done };
-      }),
+    cutNext: (command, collection, does) => arm(command, collection, does),
+    addToNext: (command, collection, does) => arm(command, collection, does),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -75,6 +85,15 @@ function textElement(name: string, value: string): Buffer {
   const length = Buffer.alloc(4);
   length.writeInt32LE(Buffer.byteLength(value) + 1);
   return Buffer.concat([Buffer.from(`\u0002${name}\0`), length, Buffer.from(`${value}\0`)]);
+}
+
+/** An answer (OP_MSG: header, flags, one body) with further fields in its body. */
+function withFields(answer: Buffer, fields: object): Buffer {
+  const start = 16 + 4 + 1;
+  const body = BSON.serialize({ ...BSON.deserialize(answer.subarray(start)), ...fields });
+  const edited = Buffer.concat([answer.subarray(0, start), body]);
+  edited.writeInt32LE(edited.length, 0);
+  return edited;
 }
 
 /** Hands on whole wire messages: the first four bytes of each are its length. */

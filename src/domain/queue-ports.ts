@@ -69,7 +69,7 @@ export interface Queues {
   wake(session: SessionId): Promise<void>;
   /** Wakes a session early that is delayed for a back-off. */
   promote(session: SessionId): Promise<void>;
-  /** Up to `limits.peekMax` heads. */
+  /** Up to `limits.peekMax` heads. The first of a fresh stay may know only the turn that woke it: `settle` answers the next. */
   peek(session: SessionId): Promise<(QueuedTurn | RefusedJob)[]>;
   /** Removes jobs that have an outcome, and the queue's last keys with them; answers the next heads. */
   settle(session: SessionId, jobIds: readonly string[]): Promise<(QueuedTurn | RefusedJob)[]>;

@@ -10,8 +10,9 @@ import { limits } from "../domain/limits.ts";
 import type { ActivationEnd, ActivationHandler, ActivationRunner, Lease, Logger, System } from "../domain/ports.ts";
 import type { RedisLink } from "./connection.ts";
 import { Crew, CrewWorker, workerOptions } from "./crew.ts";
+import type { Mailbox } from "./mailbox.ts";
 import { activationsQueue } from "./names.ts";
-import { activationJob, readActivation } from "./payloads.ts";
+import { activationJob, readActivation, readHead } from "./payloads.ts";
 import type { Stay, Stays } from "./stays.ts";
 
 /** What a runner needs of the queues. */
@@ -22,6 +23,7 @@ export interface ActivationWorld {
   /** BullMQ's prefix of each shard. */
   prefixes: readonly string[];
   wake(session: SessionId): Promise<void>;
+  mailbox: Mailbox;
 }
 
 export class Activations implements ActivationRunner {
@@ -64,7 +66,9 @@ export class Activations implements ActivationRunner {
     }
     const stay = this.#stays.begin(session, id, job.stalledCounter);
     if (stay === undefined) return this.#later(job, token, limits.besideMs);
+    if (job.attemptsStarted <= 1) this.#world.mailbox.hint(session, readHead(job.data));
     const end = await this.#handled(job, stay);
+    this.#world.mailbox.hint(session, undefined);
     if (isLost(stay)) return this.#endLost(stay);
     this.#stays.end(stay, end.kind === "idle" || end.kind === "yield");
     await this.#finish(job, token, session, end);

@@ -9,6 +9,7 @@ import {
   type RedisQueueBackend,
 } from "bullmq";
 import type { ChainableCommander, Redis } from "ioredis";
+import type { SessionId } from "../domain/ids.ts";
 import type { System } from "../domain/ports.ts";
 import type { RedisLink } from "./connection.ts";
 import { activationsQueue, encodeId } from "./names.ts";
@@ -33,10 +34,10 @@ const activationOptions: JobsOptions = {
   removeOnFail: true,
 };
 
-/** The wake-up of a session. BullMQ makes of any number of them one activation at a time. */
-export function activation(prefix: string, session: string): NewJob {
+/** The wake-up of a session, for a turn or without. BullMQ makes of any number of them one activation at a time. */
+export function activation(prefix: string, session: SessionId, head?: { jobId: string; data: string }): NewJob {
   const options = { ...activationOptions, deduplication: { id: encodeId(session), keepLastIfActive: true } };
-  return { prefix, queue: activationsQueue, name: activationJob, data: JSON.stringify(activationData(session)), options };
+  return { prefix, queue: activationsQueue, name: activationJob, data: activationData(session, head), options };
 }
 
 export class Adder {

@@ -8,7 +8,7 @@
  */
 
 /** Keys of a queue that stay when its last job is gone. */
-const lastKeys = ["meta", "id", "events", "marker", "pc", "limiter", "stalled", "stalled-check"];
+const lastKeys = ["meta", "id", "events", "marker", "pc"];
 
 /**
  * Any number of operations on queues of one shard in one call, each for itself: a queue that is broken spoils only its
@@ -21,6 +21,7 @@ const lastKeys = ["meta", "id", "events", "marker", "pc", "limiter", "stalled", 
  */
 export const shelfScript = `
 local call = redis.call
+local lastKeys = {${lastKeys.map((key) => `'${key}'`).join(", ")}}
 
 local function gather(wait, p)
   if call('EXISTS', p .. 'prioritized', p .. 'delayed', p .. 'paused') == 0 then return 0 end
@@ -58,11 +59,11 @@ end
 local function forget(p, id, gone)
   local deid = call('HGET', p .. id, 'deid')
   if deid and call('GET', p .. 'de:' .. deid) == id then
-    call('DEL', p .. 'de:' .. deid, p .. 'dn:' .. deid)
+    gone[#gone + 1] = p .. 'de:' .. deid
+    gone[#gone + 1] = p .. 'dn:' .. deid
   end
   gone[#gone + 1] = p .. id
   gone[#gone + 1] = p .. id .. ':logs'
-  gone[#gone + 1] = p .. id .. ':lock'
 end
 
 local function remove(wait, p, from, to)
@@ -76,10 +77,12 @@ local function remove(wait, p, from, to)
     end
     forget(p, id, gone)
   end
+  local left = call('EXISTS', wait, p .. 'prioritized', p .. 'delayed', p .. 'paused') > 0
+  if not left then
+    for _, key in ipairs(lastKeys) do gone[#gone + 1] = p .. key end
+  end
   call('DEL', unpack(gone))
-  if call('EXISTS', wait, p .. 'prioritized', p .. 'delayed', p .. 'paused') > 0 then return true end
-  call('DEL', ${lastKeys.map((key) => `p .. '${key}'`).join(", ")})
-  return false
+  return left
 end
 
 local function operate(wait, at)

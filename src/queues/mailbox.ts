@@ -11,6 +11,7 @@ import type { QueueName, RawJob, Shelf } from "./shelf.ts";
 
 export class Mailbox {
   readonly #shelf: Shelf;
+  readonly #hints = new Map<SessionId, QueuedTurn>();
   readonly #queueOf: (session: SessionId) => QueueName;
 
   constructor(shelf: Shelf, queueOf: (session: SessionId) => QueueName) {
@@ -18,11 +19,21 @@ export class Mailbox {
     this.#queueOf = queueOf;
   }
 
+  /** What a stay's first peek answers without asking Redis; undefined takes it back. */
+  hint(session: SessionId, head: QueuedTurn | undefined): void {
+    if (head === undefined) this.#hints.delete(session);
+    else this.#hints.set(session, head);
+  }
+
   async peek(session: SessionId): Promise<(QueuedTurn | RefusedJob)[]> {
+    const head = this.#hints.get(session);
+    this.#hints.delete(session);
+    if (head !== undefined) return [head];
     return readHeads(await this.#shelf.peek(this.#queueOf(session), limits.peekMax));
   }
 
   async settle(session: SessionId, jobIds: readonly string[]): Promise<(QueuedTurn | RefusedJob)[]> {
+    this.#hints.delete(session);
     return readHeads(await this.#shelf.remove(this.#queueOf(session), jobIds, limits.peekMax));
   }
 }

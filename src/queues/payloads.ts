@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import { HeadfastError } from "../domain/errors.ts";
-import { checkBotName, checkId } from "../domain/ids.ts";
+import { checkBotName, checkId, type SessionId } from "../domain/ids.ts";
 import { limits } from "../domain/limits.ts";
 import type { InboxItem, QueuedTurn, RefusedJob } from "../domain/ports.ts";
 import type { Turn } from "../domain/records.ts";
@@ -60,8 +60,11 @@ export function turnData(turn: Turn): string {
  * @throws {HeadfastError} `version_ahead` for a payload of a newer release, which is never guessed at.
  */
 export function readTurnJob(jobId: string, raw: string): QueuedTurn | RefusedJob {
+  return readTurn(jobId, parseJson(raw), raw);
+}
+
+function readTurn(jobId: string, json: unknown, raw: string): QueuedTurn | RefusedJob {
   if (/^-?\d+$/u.test(jobId)) return refuse(jobId, raw, "job id: it is automatic (an integer); give one made of turn_id and generation");
-  const json = parseJson(raw);
   if (json === undefined) return refuse(jobId, raw, "data: it is not JSON");
   checkVersion(json, `job ${jobId}`);
   const parsed = turnSchema.safeParse(json);
@@ -92,13 +95,27 @@ function queuedTurn(jobId: string, data: z.infer<typeof turnSchema>): QueuedTurn
   };
 }
 
-export function activationData(session: string): { schema_version: number; session: string } {
-  return { schema_version: schemaVersion, session };
+/**
+ * The payload of an activation, as JSON text. With the turn that it is added for, while that is small: a session that
+ * was idle then need not read its queue for it. It is a hint, like the turn queue itself, and old at any time but first.
+ */
+export function activationData(session: SessionId, head?: { jobId: string; data: string }): string {
+  const start = `{"schema_version":${schemaVersion},"session":${JSON.stringify(session)}`;
+  if (head === undefined || head.data.length > limits.headCharsMax) return `${start}}`;
+  return `${start},"head":{"job_id":${JSON.stringify(head.jobId)},"turn":${head.data}}}`;
 }
 
 /** The session of an activation, or undefined for a job that means nothing here. */
-export function readActivation(data: unknown): string | undefined {
+export function readActivation(data: unknown): SessionId | undefined {
   return activationSchema.safeParse(data).data?.session;
+}
+
+/** The turn that an activation of ours was added for; undefined where there is none that can be relied on. */
+export function readHead(data: unknown): QueuedTurn | undefined {
+  const { head } = (data ?? {}) as { head?: { job_id?: unknown; turn?: unknown } };
+  if (typeof head?.job_id !== "string" || (head.turn as { schema_version?: unknown })?.schema_version !== schemaVersion) return undefined;
+  const turn = readTurn(head.job_id, head.turn, "");
+  return "refused" in turn || turn.number === undefined ? undefined : turn;
 }
 
 /** The asked look, or undefined for a job that means nothing here. */

@@ -67,7 +67,14 @@ export class RedisQueues implements Queues {
     this.#stays = new Stays(system);
     this.#mailbox = new Mailbox(this.#shelf, (session) => ({ prefix: prefixOf(session), queue: turnsQueue(session) }));
     this.#wakeUps = new WakeUps(this.#link, this.#prefixes, (session) => this.shardOf(session));
-    this.#world = { link: this.#link, system, log, prefixes: this.#prefixes, wake: (session) => this.wake(session) };
+    this.#world = {
+      link: this.#link,
+      system,
+      log,
+      prefixes: this.#prefixes,
+      wake: (session) => this.wake(session),
+      mailbox: this.#mailbox,
+    };
     this.inbox = new RedisInbox(this.#shelf, this.#adder, prefixOf);
     this.letters = new RedisLetters(this.#shelf, this.#adder, this.#prefixes, prefixOf);
     this.observations = new RedisObservations(this.#world, this.#adder, prefixOf);
@@ -97,7 +104,8 @@ export class RedisQueues implements Queues {
   }
 
   async enqueue(turn: Turn): Promise<void> {
-    await this.#adder.add("enqueueing a turn", [this.#turn(turn), this.#activation(turn.session)]);
+    const job = this.#turn(turn);
+    await this.#adder.add("enqueueing a turn", [job, this.#activation(turn.session, job)]);
   }
 
   async wake(session: SessionId): Promise<void> {
@@ -158,12 +166,12 @@ export class RedisQueues implements Queues {
     return turns.filter((_, index) => present[index] === 0);
   }
 
-  #turn(turn: Turn): NewJob {
+  #turn(turn: Turn): NewJob & { jobId: string } {
     const prefix = this.#prefixes[this.shardOf(turn.session)] as string;
     return { prefix, queue: turnsQueue(turn.session), name: turnJob, jobId: turnJobId(turn.turnId, turn.generation), data: turnData(turn) };
   }
 
-  #activation(session: SessionId): NewJob {
-    return activation(this.#prefixes[this.shardOf(session)] as string, session);
+  #activation(session: SessionId, head?: { jobId: string; data: string }): NewJob {
+    return activation(this.#prefixes[this.shardOf(session)] as string, session, head);
   }
 }

@@ -55,10 +55,8 @@ export class MemoryActivations {
   /** Adds one, or has the running one followed by another; for a turn or without. */
   wake(session: SessionId, head?: QueuedTurn): void {
     const known = this.pending.get(session);
-    if (known === undefined) return this.#add(session, head);
-    if (known.state !== "active") return;
-    known.again = true;
-    known.nextHead = head;
+    if (known === undefined) this.#add(session, head);
+    else if (known.state === "active") Object.assign(known, { again: true, nextHead: head });
   }
 
   /** What a first peek is answered with, once; undefined where the queue is to be read. */

@@ -113,20 +113,26 @@ export function queuesSuite(name: string, make: () => Promise<QueuesWorld>): voi
   test(
     "I10: a session whose turns are settled and whose activation has ended leaves nothing",
     within(async ({ queues, held }) => {
+      const settled: unknown[] = [];
       const stage = new Stage(async ({ session }) => {
-        const heads = await queues.peek(session);
-        await queues.settle(
-          session,
-          heads.map((head) => head.jobId),
-        );
+        for (let heads = await queues.peek(session); heads.length > 0; ) {
+          settled.push(...heads);
+          heads = await queues.settle(
+            session,
+            heads.map((head) => head.jobId),
+          );
+        }
         return { kind: "idle" };
       });
       await queues.enqueue(turn("s", 1));
       await queues.enqueue(turn("s", 2));
+      const heads = await queues.peek("s");
+      assert.is(heads.length, 2);
       assert.ok((await held("s")) > 0);
       const runner = await queues.work(stage.handler, { concurrency: 2 });
       await stage.ended(1);
       await runner.close(1_000);
+      assert.equal(settled, heads);
       assert.is(await held("s"), 0);
       assert.equal(await queues.settle("s", ["unknown"]), []);
       assert.is(await held("s"), 0);
@@ -165,6 +171,35 @@ export function queuesSuite(name: string, make: () => Promise<QueuesWorld>): voi
       assert.is(stage.of("s").length, 2);
       assert.is(stage.most, 1);
       await runner.close(1_000);
+    }),
+  );
+
+  test(
+    "what a first peek knows from its wake-up may be old: settling it again answers what is there",
+    within(async ({ queues, held }) => {
+      const inside = gate();
+      const seen: number[][] = [];
+      const stage = new Stage(async ({ session }, nth) => {
+        if (nth === 1) await inside.promise;
+        for (let heads = await queues.peek(session); heads.length > 0; ) {
+          seen.push(heads.map((head) => ("number" in head ? (head.number ?? 0) : 0)));
+          heads = await queues.settle(
+            session,
+            heads.map((head) => head.jobId),
+          );
+        }
+        return { kind: "idle" };
+      });
+      await queues.enqueue(turn("s", 1));
+      await queues.enqueue(turn("s", 2));
+      const runner = await queues.work(stage.handler, { concurrency: 1 });
+      await stage.began(1);
+      await queues.enqueue(turn("s", 3));
+      inside.open();
+      await stage.ended(2);
+      assert.equal(seen, [[1], [2, 3], [3]]);
+      await runner.close(1_000);
+      assert.is(await held("s"), 0);
     }),
   );
 

@@ -61,7 +61,13 @@ test(
     assert.equal(job?.data, { schema_version: 1, turn_id: "a:b", generation: 0, number: 7, bot: "ada", input: "input 7" });
     const id = await world.activations.getDeduplicationJobId(encodeId("tg:42"));
     const activation = await world.activations.getJob(id ?? "");
-    assert.equal(activation?.data, { schema_version: 1, session: "tg:42" });
+    assert.equal(activation?.data, { schema_version: 1, session: "tg:42", head: { job_id: job?.id, turn: job?.data } });
+    await queues.wake("woken");
+    await queues.enqueue(turn("large", 1, { input: "x".repeat(2_000) }));
+    for (const session of ["woken", "large"]) {
+      const without = await world.activations.getJob((await world.activations.getDeduplicationJobId(encodeId(session))) ?? "");
+      assert.equal(without?.data, { schema_version: 1, session });
+    }
     const { attempts, backoff, deduplication, removeOnComplete, removeOnFail, delay = 0, priority = 0 } = activation?.opts ?? {};
     assert.equal(
       { attempts, backoff, deduplication, removeOnComplete, removeOnFail, delay, priority },
@@ -339,7 +345,7 @@ test(
     await queues.wake("s");
     const runner = await queues.work(stage.handler, { concurrency: 1 });
     await stage.began(1);
-    system.skip(limits.lockMs - limits.leaseMarginMs + 1);
+    system.forward(limits.lockMs - limits.leaseMarginMs + 1);
     await stage.ended(2);
     assert.is(stage.stays[0]?.signal.reason.code, "lease_lost");
     await runner.close(1_000);

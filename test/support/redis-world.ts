@@ -35,7 +35,7 @@ export class RedisWorld {
   async openAged(): Promise<RedisQueues> {
     const system = skippingSystem();
     const queues = await this.open({ system });
-    system.skip(limits.restartGraceMs + 1);
+    system.forward(limits.restartGraceMs + 1);
     return queues;
   }
 
@@ -73,12 +73,12 @@ export class RedisWorld {
 }
 
 /** A real system whose clocks can be set forward. */
-export function skippingSystem(): System & { skip(ms: number): void } {
+export function skippingSystem(): System & { forward(ms: number): void } {
   let ahead = 0;
   return {
     ...realSystem,
     monotonic: () => realSystem.monotonic() + ahead,
-    skip(ms) {
+    forward(ms) {
       ahead += ms;
     },
   };

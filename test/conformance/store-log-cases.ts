@@ -1,7 +1,7 @@
 import { limits } from "../../src/domain/limits.ts";
 import { entry, fullEntry, oddIds, oddText } from "../support/store-records.ts";
 import { assert, type Suite } from "../support/suite.ts";
-import { codeOf, type StoreOf, together } from "./store-suite.ts";
+import { codeOf, type StoreOf, together } from "./store-tools.ts";
 
 export function logCases(test: Suite, store: StoreOf): void {
   const seqs = async (session: string, from: number, count: number): Promise<number[]> =>

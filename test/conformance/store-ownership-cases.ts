@@ -1,7 +1,7 @@
 import type { Ownership } from "../../src/domain/records.ts";
 import { frozen, fullOwnership, oddIds, oddText, ownership } from "../support/store-records.ts";
 import { assert, type Suite } from "../support/suite.ts";
-import { codeOf, type StoreOf, together } from "./store-suite.ts";
+import { codeOf, type StoreOf, together } from "./store-tools.ts";
 
 const guard = { bot: "ada", ownerEpoch: 0, from: null };
 

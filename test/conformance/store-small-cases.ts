@@ -1,7 +1,7 @@
 import { limits } from "../../src/domain/limits.ts";
 import { at, heard, intent, note, observation, oddIds, oddText } from "../support/store-records.ts";
 import { assert, type Suite } from "../support/suite.ts";
-import { codeOf, type StoreOf, together } from "./store-suite.ts";
+import { codeOf, type StoreOf, together } from "./store-tools.ts";
 
 /** Notes, observations, states, parts, journal, settings. */
 export function smallCases(test: Suite, store: StoreOf): void {

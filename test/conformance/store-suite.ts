@@ -4,10 +4,8 @@ import { type Suite, suite } from "../support/suite.ts";
 import { logCases } from "./store-log-cases.ts";
 import { ownershipCases } from "./store-ownership-cases.ts";
 import { smallCases } from "./store-small-cases.ts";
+import type { StoreOf } from "./store-tools.ts";
 import { turnCases } from "./store-turn-cases.ts";
-
-/** The store of a suite, there from the first test on. */
-export type StoreOf = () => Store;
 
 /** Runs all cases against what `make` opens; `remove` takes away what it held, after the store was closed. */
 export function storeSuite(name: string, make: () => Promise<{ store: Store; remove(): Promise<void> }>): void {
@@ -33,19 +31,4 @@ export function storeSuite(name: string, make: () => Promise<{ store: Store; rem
     });
     test.run();
   }
-}
-
-/** The code that the call rejects with; throws where it resolves. */
-export async function codeOf(call: Promise<unknown>): Promise<string> {
-  try {
-    await call;
-  } catch (error) {
-    return (error as { code?: string }).code ?? String(error);
-  }
-  throw new Error("should have been refused");
-}
-
-/** `count` calls at once; what they answer, in order. */
-export function together<T>(count: number, call: (n: number) => Promise<T>): Promise<T[]> {
-  return Promise.all(Array.from({ length: count }, (_, n) => call(n)));
 }

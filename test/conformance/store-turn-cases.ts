@@ -2,7 +2,7 @@ import { limits } from "../../src/domain/limits.ts";
 import type { Attempt, Turn } from "../../src/domain/records.ts";
 import { at, fullTurn, oddIds, turn } from "../support/store-records.ts";
 import { assert, type Suite } from "../support/suite.ts";
-import { codeOf, type StoreOf, together } from "./store-suite.ts";
+import { codeOf, type StoreOf, together } from "./store-tools.ts";
 
 function attempt(number: number): Attempt {
   return { number, worker: "w", startedAt: at, endedAt: at, error: { code: "model_failed", message: `attempt ${number}` } };

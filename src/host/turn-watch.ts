@@ -48,6 +48,7 @@ export class TurnWatch {
   #changed: () => void = () => undefined;
   #checking: Promise<void> | null = null;
   #again = false;
+  #greeted = false;
   #unsubscribe: () => Promise<void> = async () => undefined;
   readonly #closed = new AbortController();
 
@@ -158,7 +159,7 @@ export class TurnWatch {
   async #readOnce(): Promise<void> {
     const owner = await requireOwner(this.#ledger, this.#turn.session);
     const state = await turnState(this.#ledger, owner, this.#turn);
-    if (state.state !== "ended") return;
+    if (state.state !== "ended") return this.#waits(state.state);
     if (state.entry.kind !== "reowned") {
       this.#ended = endedOf(this.#turn, state.entry);
       return;
@@ -167,6 +168,14 @@ export class TurnWatch {
     if (next === undefined) return;
     this.#turn = next; // a re-owned generation is no end: its next one is (rule 20)
     this.#again = true;
+  }
+
+  /** Nobody can listen before a turn is sent: that it waits is told to each listener first. */
+  #waits(state: "queued" | "running" | "retrying"): void {
+    if (this.#greeted) return;
+    this.#greeted = true;
+    const { session, turnId, generation } = this.#turn;
+    if (state !== "running") this.#queue.unshift({ session, turnId, generation, seq: 0, type: "turn.queued", data: {} });
   }
 
   async #poll(): Promise<void> {

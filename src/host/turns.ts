@@ -56,7 +56,6 @@ export class HostTurns {
     this.#remember(checked.session, turn.number);
     if (duplicate) return this.#again(turn, fresh.inputSha256);
     const inRedis = await this.#enqueue(turn);
-    this.#publish(turn, "turn.queued", {});
     return { ...nameOf(turn), number: turn.number, state: "queued", duplicate: false, inRedis };
   }
 

@@ -56,10 +56,18 @@ async function diesAt(rig: Rig, death: Death): Promise<number> {
 
   const rows = rig.journal.rows();
   const calls = ["1.1", "1.2", "2.1", "3.1"].flatMap((call) => (call === `1.${repeats}` ? [call, call] : [call]));
-  assert.equal(rows.map((row) => `${row.turnId}.${row.step}`), calls, name);
+  assert.equal(
+    rows.map((row) => `${row.turnId}.${row.step}`),
+    calls,
+    name,
+  );
   inOrder(rows, new Map([["s", ["1", "2", "3"]]]));
   onePrefix(rows);
-  assert.equal(outcomes(await rig.entries("s")).map(({ turnId, outcome }) => `${turnId} ${outcome}`), ["1 done", "2 done", "3 done"], name);
+  assert.equal(
+    outcomes(await rig.entries("s")).map(({ turnId, outcome }) => `${turnId} ${outcome}`),
+    ["1 done", "2 done", "3 done"],
+    name,
+  );
   assert.is(new Set(rig.journal.remarks("tool").map(({ data }) => data.callId)).size, 1, name);
   return ms;
 }
@@ -88,8 +96,14 @@ async function aTurnThatKillsItsProcess(rig: Rig): Promise<void> {
     if (crash < crashes - 1) await Promise.all([victim?.kill(), other?.kill()]);
   }
   await rig.wait({ session: "s", turnId: "5" });
-  assert.equal(outcomes(await rig.entries("s")).map(({ turnId, outcome }) => `${turnId} ${outcome}`), ["1 done", "2 dead", "3 done", "4 done", "5 done"]);
-  assert.equal(rig.journal.rows().map((row) => row.turnId), ["1", ...Array.from({ length: crashes }, () => "2"), "3", "4", "5"]);
+  assert.equal(
+    outcomes(await rig.entries("s")).map(({ turnId, outcome }) => `${turnId} ${outcome}`),
+    ["1 done", "2 dead", "3 done", "4 done", "5 done"],
+  );
+  assert.equal(
+    rig.journal.rows().map((row) => row.turnId),
+    ["1", ...Array.from({ length: crashes }, () => "2"), "3", "4", "5"],
+  );
 
   const { deadLetters } = await rig.host();
   const letter = await deadLetters.get("s", "2");
@@ -122,13 +136,19 @@ async function eventsOfACrashedTurn(rig: Rig): Promise<void> {
   await rig.workers(1);
   await rig.wait(turn);
   await following;
-  assert.equal(types.filter((type) => /done|dead|cancelled/.test(type)), ["turn.done"]);
+  assert.equal(
+    types.filter((type) => /done|dead|cancelled/.test(type)),
+    ["turn.done"],
+  );
   assert.is(types.at(-1), "turn.done");
 }
 
 together(test, {
   "E5: killed at each point of a turn, it is driven on by itself, reply once, only the unrecorded call repeated": diesEverywhere,
-  "E8: a turn that kills its process each time is a dead letter after five crashes, and those behind it run": inRig("e8", aTurnThatKillsItsProcess),
+  "E8: a turn that kills its process each time is a dead letter after five crashes, and those behind it run": inRig(
+    "e8",
+    aTurnThatKillsItsProcess,
+  ),
   "E10: a crash in mid-turn ends with one final event, to who had subscribed before": inRig("e10", eventsOfACrashedTurn),
 });
 

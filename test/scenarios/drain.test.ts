@@ -41,7 +41,8 @@ async function termAgainAndAgain(rig: Rig, drainMs: number, sleeps: { least: num
   const begun: Promise<unknown>[] = [];
   for (let terms = 0; terms < sizes.terms; terms += 1) {
     const next = performance.now() + 300;
-    const busy = (): Child[] => serving.filter((worker) => rig.journal.rows().some((row) => row.worker === worker.name && row.endedAt === null));
+    const busy = (): Child[] =>
+      serving.filter((worker) => rig.journal.rows().some((row) => row.worker === worker.name && row.endedAt === null));
     await rig.journal.until("a worker is busy", () => performance.now() >= next && serving.length > 1 && busy().length > 0);
     const leaving = chance.pick(busy());
     serving.splice(serving.indexOf(leaving), 1);
@@ -55,7 +56,10 @@ async function termAgainAndAgain(rig: Rig, drainMs: number, sleeps: { least: num
   inOrder(rows, sent);
   onePrefix(rows);
   for (const [session, ids] of sent) {
-    assert.equal(outcomes(await rig.entries(session)).map(({ turnId, outcome }) => `${turnId} ${outcome}`), ids.map((id) => `${id} done`));
+    assert.equal(
+      outcomes(await rig.entries(session)).map(({ turnId, outcome }) => `${turnId} ${outcome}`),
+      ids.map((id) => `${id} done`),
+    );
   }
   for (const { session, turnId } of rows.filter((row) => row.outcome === "aborted")) {
     const { turn } = await (await rig.host()).turns.get({ session, turnId });
@@ -74,8 +78,12 @@ function endedInTime({ exits }: Rest, drainMs: number): void {
 /** From the end of a session's call to the beginning of its next one, where that had been sent before. */
 function startDelays(rows: readonly Row[]): number[] {
   const delays = rows.flatMap((row) => {
-    const next = rows.find((other) => other.session === row.session && other.startedAt >= (row.endedAt ?? Number.POSITIVE_INFINITY) && other !== row);
-    return next === undefined || (next.turnId !== row.turnId && Number(next.turnId) % 3 === 1) ? [] : [next.startedAt - (row.endedAt as number)];
+    const next = rows.find(
+      (other) => other.session === row.session && other.startedAt >= (row.endedAt ?? Number.POSITIVE_INFINITY) && other !== row,
+    );
+    return next === undefined || (next.turnId !== row.turnId && Number(next.turnId) % 3 === 1)
+      ? []
+      : [next.startedAt - (row.endedAt as number)];
   });
   return delays.sort((a, b) => a - b);
 }
@@ -84,7 +92,9 @@ function noneWaited({ rows, exits }: Rest, what: string): void {
   const delays = startDelays(rows);
   const p99 = delays[Math.floor(delays.length * 0.99)] as number;
   const cut = rows.filter((row) => row.outcome === "aborted").length;
-  console.log(`  ${what}: ${exits.length} workers left within ${Math.round(Math.max(...exits.map(({ ms }) => ms)))} ms, ${cut} turns interrupted, start delay p99 ${p99} ms, most ${delays.at(-1)} ms`);
+  console.log(
+    `  ${what}: ${exits.length} workers left within ${Math.round(Math.max(...exits.map(({ ms }) => ms)))} ms, ${cut} turns interrupted, start delay p99 ${p99} ms, most ${delays.at(-1)} ms`,
+  );
   assert.ok((delays.at(-1) as number) < startDelayMs, "a turn waited for a lock to run out");
 }
 
@@ -92,7 +102,11 @@ async function whatRunsMayFinish(rig: Rig): Promise<void> {
   const rest = await termAgainAndAgain(rig, 5_000, { least: 50, spread: 250 });
   endedInTime(rest, 5_000);
   noneWaited(rest, "drain 5 s");
-  assert.equal(rest.rows.filter((row) => row.outcome !== "answered" || row.attempt > 1), [], "no call was given up or repeated");
+  assert.equal(
+    rest.rows.filter((row) => row.outcome !== "answered" || row.attempt > 1),
+    [],
+    "no call was given up or repeated",
+  );
 }
 
 async function whatRunsIsAborted(rig: Rig): Promise<void> {
@@ -108,7 +122,10 @@ async function whatRunsIsAborted(rig: Rig): Promise<void> {
 }
 
 together(test, {
-  "B12: workers leave one after the other while turns run: what runs is finished, none lost, each answered once": inRig("b12", whatRunsMayFinish),
+  "B12: workers leave one after the other while turns run: what runs is finished, none lost, each answered once": inRig(
+    "b12",
+    whatRunsMayFinish,
+  ),
   "B12: with a drain timeout of 100 ms interrupted turns start again first, elsewhere, no attempt spent": inRig("b12", whatRunsIsAborted),
 });
 

@@ -1,17 +1,22 @@
 /** Redis killed, emptied, full, evicting, or robbed of single keys: every acknowledged turn is answered (I12, I13). */
-import { encodeId, turnsQueue } from "../../src/queues/names.ts";
+
 import { type OwnServer, ownRedis } from "../../services/launcher.ts";
 import { Headfast, startWorker } from "../../src/index.ts";
+import { encodeId, turnsQueue } from "../../src/queues/names.ts";
 import { refusal } from "../support/refusal.ts";
 import { inOrder, onePrefix, outcomes } from "../support/rig/checks.ts";
-import { inRig, long, Rig, until } from "../support/rig/rig.ts";
+import { inRig, long, type Rig, until } from "../support/rig/rig.ts";
 import { together } from "../support/rig/together.ts";
 import { assert, suite } from "../support/suite.ts";
 
 const test = suite("redis loss", { timeoutMs: long ? 200_000 : 60_000 });
 
 /** The body with a Redis of its own, which may be killed, emptied and filled. */
-function onOwnRedis(name: string, options: Parameters<typeof ownRedis>[0], body: (rig: Rig, redis: OwnServer) => Promise<void>): () => Promise<void> {
+function onOwnRedis(
+  name: string,
+  options: Parameters<typeof ownRedis>[0],
+  body: (rig: Rig, redis: OwnServer) => Promise<void>,
+): () => Promise<void> {
   return async () => {
     const redis = await ownRedis(options);
     try {
@@ -31,7 +36,11 @@ async function allAnswered(rig: Rig, sessions: readonly string[], ids: readonly 
   await rig.waitAll(sessions.map((session) => ({ session, turnId: ids.at(-1) as string })));
   inOrder(rig.journal.rows(), new Map(sessions.map((session) => [session, ids])));
   onePrefix(rig.journal.rows());
-  for (const session of sessions) assert.equal(outcomes(await rig.entries(session)).map(({ turnId, outcome }) => `${turnId} ${outcome}`), ids.map((id) => `${id} done`));
+  for (const session of sessions)
+    assert.equal(
+      outcomes(await rig.entries(session)).map(({ turnId, outcome }) => `${turnId} ${outcome}`),
+      ids.map((id) => `${id} done`),
+    );
 }
 
 const names = (prefix: string, count: number): string[] => Array.from({ length: count }, (_, n) => `${prefix}${n}`);
@@ -54,7 +63,11 @@ async function killedAndBack(rig: Rig, redis: OwnServer): Promise<void> {
   await redis.restart();
   assert.ok(outage.length >= 3 && outage.every(({ inRedis }) => !inRedis), "a send during the outage is acknowledged without Redis");
   const sorted = outage.map(({ ms }) => ms).sort((a, b) => a - b);
-  const [least, middle, most] = [sorted[0], sorted[sorted.length >> 1], sorted.at(-1)].map((ms) => Math.round(ms as number)) as [number, number, number];
+  const [least, middle, most] = [sorted[0], sorted[sorted.length >> 1], sorted.at(-1)].map((ms) => Math.round(ms as number)) as [
+    number,
+    number,
+    number,
+  ];
   console.log(`  B7: ${outage.length} sends during the outage took ${least} to ${most} ms, ${middle} in the middle`);
   // What MongoDB takes on a busy machine is not Redis' outage: it may add to the most, not to the least.
   assert.ok(least <= 250 && most <= 2_000, "a send waits for Redis");
@@ -98,7 +111,9 @@ async function emptied(rig: Rig): Promise<void> {
   const began = performance.now();
   await rig.workers(2);
   await allAnswered(rig, sessions, ids);
-  console.log(`  I13: emptied with ${sessions.length * ids.length} turns waiting, all answered in ${Math.round(performance.now() - began)} ms`);
+  console.log(
+    `  I13: emptied with ${sessions.length * ids.length} turns waiting, all answered in ${Math.round(performance.now() - began)} ms`,
+  );
 }
 
 async function robbed(rig: Rig): Promise<void> {
@@ -172,8 +187,13 @@ async function fill(rig: Rig): Promise<string[]> {
 }
 
 together(test, {
-  "B7: Redis killed in mid-run and back: every turn is done with no process restarted, sends go on meanwhile, cut clients come back": onOwnRedis("b7", { appendOnly: true }, killedAndBack),
-  "B8: an evicting Redis is refused by name; with a full one sending succeeds, and all goes on once it is freed": onOwnRedis("b8", { config: { maxmemory: "20mb" } }, fullAndFreed),
+  "B7: Redis killed in mid-run and back: every turn is done with no process restarted, sends go on meanwhile, cut clients come back":
+    onOwnRedis("b7", { appendOnly: true }, killedAndBack),
+  "B8: an evicting Redis is refused by name; with a full one sending succeeds, and all goes on once it is freed": onOwnRedis(
+    "b8",
+    { config: { maxmemory: "20mb" } },
+    fullAndFreed,
+  ),
   "I13: Redis back empty with turns waiting and running: all are answered, in order": onOwnRedis("i13", {}, backEmpty),
   "I13: Redis emptied with turns waiting: all are answered, in order": onOwnRedis("i13", {}, emptied),
   "I13: lost wake-ups and lost keys of single sessions are mended by the reconciler": inRig("robbed", robbed),

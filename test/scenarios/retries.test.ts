@@ -8,13 +8,18 @@ const test = suite("retries", { timeoutMs: 60_000 });
 
 /** The turns of a session as its log ended them, in the log's order: `t1 done`, or `t1~1 done` for a replay. */
 async function ends(rig: Rig, session: string): Promise<string[]> {
-  return outcomes(await rig.entries(session)).map(({ turnId, generation, outcome }) => `${turnId}${generation === 0 ? "" : `~${generation}`} ${outcome}`);
+  return outcomes(await rig.entries(session)).map(
+    ({ turnId, generation, outcome }) => `${turnId}${generation === 0 ? "" : `~${generation}`} ${outcome}`,
+  );
 }
 
 /** The listing follows the log within the time that marks are flushed in. */
 async function listed(rig: Rig, turnIds: readonly string[]): Promise<void> {
   const { deadLetters } = await rig.host();
-  await until(`the dead letters are ${turnIds.join()}`, async () => (await deadLetters.list()).map(({ turnId }) => turnId).join() === turnIds.join());
+  await until(
+    `the dead letters are ${turnIds.join()}`,
+    async () => (await deadLetters.list()).map(({ turnId }) => turnId).join() === turnIds.join(),
+  );
 }
 
 /** One slot of two is held: what is seen to run beside a back-off runs in the slot that the back-off left. */
@@ -31,7 +36,10 @@ async function aRetryKeepsItsPlace(rig: Rig): Promise<void> {
   await ended;
 
   const rows = rig.journal.rows({ session: "a" });
-  assert.equal(rows.map((row) => `${row.turnId} ${row.outcome}`), ["1 failed", "1 failed", "1 answered", "2 answered", "3 answered"]);
+  assert.equal(
+    rows.map((row) => `${row.turnId} ${row.outcome}`),
+    ["1 failed", "1 failed", "1 answered", "2 answered", "3 answered"],
+  );
   onePrefix(rows);
   const busy = rig.journal.rows({ session: "busy" });
   for (const [i, row] of rows.slice(0, 2).entries()) {
@@ -40,7 +48,13 @@ async function aRetryKeepsItsPlace(rig: Rig): Promise<void> {
     assert.ok(within.length >= 3, `the other session had ${within.length} turns during back-off ${i + 1} of ${pause[1] - pause[0]} ms`);
   }
   const document = await (await rig.host()).turns.get({ session: "a", turnId: "1" });
-  assert.equal(document.turn.attempts.map(({ number, error }) => [number, error.code]), [[1, "model_failed"], [2, "model_failed"]]);
+  assert.equal(
+    document.turn.attempts.map(({ number, error }) => [number, error.code]),
+    [
+      [1, "model_failed"],
+      [2, "model_failed"],
+    ],
+  );
 }
 
 async function aBadTurnLeavesNoHalfRecord(rig: Rig): Promise<void> {
@@ -54,9 +68,16 @@ async function aBadTurnLeavesNoHalfRecord(rig: Rig): Promise<void> {
 
   const entries = await rig.entries("s");
   assert.not.match(JSON.stringify(entries), "half an", "half-streamed text was recorded");
-  assert.equal(entries.filter((entry) => entry.turn?.turnId === "2").map((entry) => [entry.kind, entry.messages.length]), [["dead", 0]]);
+  assert.equal(
+    entries.filter((entry) => entry.turn?.turnId === "2").map((entry) => [entry.kind, entry.messages.length]),
+    [["dead", 0]],
+  );
   const after = entries.find((entry) => entry.turn?.turnId === "4");
-  assert.equal(after?.messages.map((message) => message.role), ["tool", "user", "assistant"], "the open tool call of turn 3 is closed in the next step");
+  assert.equal(
+    after?.messages.map((message) => message.role),
+    ["tool", "user", "assistant"],
+    "the open tool call of turn 3 is closed in the next step",
+  );
 
   const { deadLetters } = await rig.host();
   const letter = await deadLetters.get("s", "2");
@@ -92,7 +113,13 @@ async function cancelQueuedRunningAndInBackOff(rig: Rig): Promise<void> {
   assert.equal(await turns.cancel({ session: "s", turnId: "backing off" }), { outcome: "cancelled" });
   await rig.wait(await rig.send("s", {}, "last"));
 
-  assert.equal(await ends(rig, "s"), ["queued cancelled", "running cancelled", "with steps cancelled", "backing off cancelled", "last done"]);
+  assert.equal(await ends(rig, "s"), [
+    "queued cancelled",
+    "running cancelled",
+    "with steps cancelled",
+    "backing off cancelled",
+    "last done",
+  ]);
   assert.is(rig.journal.rows({ turnId: "queued" }).length, 0);
   assert.equal(await turns.cancel({ session: "s", turnId: "last" }), { outcome: "done" }, "what has an outcome keeps it");
   onePrefix(rig.journal.rows());
@@ -107,7 +134,9 @@ async function cancelRacesTheEnd(rig: Rig): Promise<void> {
   await rig.wait(await rig.send(session));
   for (let round = 0; round < 20; round += 1) {
     const turn = await rig.send(session, { sleep: 5 }, `r${round}`);
-    const went = rig.journal.until("it runs", (journal) => journal.rows({ turnId: turn.turnId }).some((row) => round % 4 === 0 || row.endedAt !== null || round % 4 === 1));
+    const went = rig.journal.until("it runs", (journal) =>
+      journal.rows({ turnId: turn.turnId }).some((row) => round % 4 === 0 || row.endedAt !== null || round % 4 === 1),
+    );
     await went;
     for (let pause = 0; pause < round; pause += 1) await new Promise((resolve) => setImmediate(resolve));
     const { outcome } = await turns.cancel(turn);
@@ -132,11 +161,16 @@ async function parkWaitsForReplayOrDiscard(rig: Rig): Promise<void> {
   await rig.wait(await rig.send("beside"));
   assert.is(rig.journal.rows({ turnId: "behind" }).length, 0, "nothing runs behind a parked turn");
 
-  const replays = await Promise.all(hosts.flatMap((host) => [1, 2].map(() => host.call("deadLetters", "replay", "replayed", "bad", { by: host.name }))));
+  const replays = await Promise.all(
+    hosts.flatMap((host) => [1, 2].map(() => host.call("deadLetters", "replay", "replayed", "bad", { by: host.name }))),
+  );
   assert.equal(replays.map(({ already }) => already).sort(), [false, true, true, true]);
   assert.equal(new Set(replays.map(({ generation, number }) => `${generation} ${number}`)), new Set(["1 3"]));
   await hosts[0]?.call("deadLetters", "discard", "discarded", "bad");
-  await rig.waitAll([{ session: "replayed", turnId: "behind" }, { session: "discarded", turnId: "behind" }]);
+  await rig.waitAll([
+    { session: "replayed", turnId: "behind" },
+    { session: "discarded", turnId: "behind" },
+  ]);
   assert.equal(await ends(rig, "replayed"), ["bad dead", "bad~1 done", "behind done"]);
   assert.equal(await ends(rig, "discarded"), ["bad dead", "behind done"]);
   await listed(rig, []);
@@ -147,7 +181,10 @@ together(test, {
   "E8: a turn that fails half-said is a dead letter, leaves no half record, and its replay works": inRig("e8", aBadTurnLeavesNoHalfRecord),
   "I4 cancel: queued, running without steps, running with steps, in a back-off": inRig("cancel", cancelQueuedRunningAndInBackOff),
   "I4 cancel racing the end of a turn gives one outcome, the one it was told": inRig("race", cancelRacesTheEnd),
-  "park: a dead turn holds its session until a replay, one for two operators in two processes, or a discard": inRig("park", parkWaitsForReplayOrDiscard),
+  "park: a dead turn holds its session until a replay, one for two operators in two processes, or a discard": inRig(
+    "park",
+    parkWaitsForReplayOrDiscard,
+  ),
 });
 
 test.run();

@@ -19,7 +19,10 @@ async function heldSessionsGoOn(rig: Rig): Promise<void> {
   await rig.journal.until("all of them run", (journal) => journal.rows().length === 9 && journal.remarks("tool").length === 1);
 
   const victim = workers.find((worker) => worker.name === rig.journal.rows({ session: "tool" })[0]?.worker) as Child;
-  const orphans = rig.journal.rows().filter((row) => row.worker === victim.name).map((row) => row.session);
+  const orphans = rig.journal
+    .rows()
+    .filter((row) => row.worker === victim.name)
+    .map((row) => row.session);
   const killedAt = Date.now();
   await victim.kill();
   rig.release("on");
@@ -36,9 +39,15 @@ async function heldSessionsGoOn(rig: Rig): Promise<void> {
   assert.equal(tool, ["1.1", "1.2", "2.1"], "the recorded step is not called for again");
   const callIds = rig.journal.remarks("tool").map(({ data }) => data.callId);
   assert.equal([callIds.length, new Set(callIds).size], [2, 1], "the tool ran again under the same call id");
-  for (const session of [...held, "tool"]) assert.equal(outcomes(await rig.entries(session)).map(({ outcome }) => outcome), ["done", "done"]);
+  for (const session of [...held, "tool"])
+    assert.equal(
+      outcomes(await rig.entries(session)).map(({ outcome }) => outcome),
+      ["done", "done"],
+    );
 
-  const delays = rows.filter((row) => orphans.includes(row.session) && row.worker !== victim.name && row.turnId === "1").map((row) => row.startedAt - killedAt);
+  const delays = rows
+    .filter((row) => orphans.includes(row.session) && row.worker !== victim.name && row.turnId === "1")
+    .map((row) => row.startedAt - killedAt);
   console.log(`  takeover after kill -9: ${delays.length} sessions after ${Math.min(...delays)} to ${Math.max(...delays)} ms`);
   assert.ok(delays.length === orphans.length && Math.max(...delays) <= takeoverMs, `one was taken over after ${Math.max(...delays)} ms`);
 }
@@ -56,7 +65,10 @@ async function workersAreKilledAgainAndAgain(rig: Rig): Promise<void> {
   for (let kills = 0; kills < b5.kills; kills += 1) {
     const begun = rig.journal.rows().length;
     const next = performance.now() + 400;
-    await rig.journal.until("turns go on", (journal) => performance.now() >= next && (journal.rows().length > begun || performance.now() > next + 2_000));
+    await rig.journal.until(
+      "turns go on",
+      (journal) => performance.now() >= next && (journal.rows().length > begun || performance.now() > next + 2_000),
+    );
     const busy = workers.filter((worker) => rig.journal.rows().some((row) => row.worker === worker.name && row.endedAt === null));
     const victim = chance.pick(busy.length > 0 ? busy : workers);
     workers.splice(workers.indexOf(victim), 1);
@@ -64,11 +76,18 @@ async function workersAreKilledAgainAndAgain(rig: Rig): Promise<void> {
     await victim.kill();
     workers.push(await rig.begin());
   }
-  await rig.waitAll(sessions.map((session) => ({ session, turnId: ids.at(-1) as string })), long ? 150_000 : 50_000);
+  await rig.waitAll(
+    sessions.map((session) => ({ session, turnId: ids.at(-1) as string })),
+    long ? 150_000 : 50_000,
+  );
 
   const rows = rig.journal.rows();
   inOrder(rows, new Map(sessions.map((session) => [session, ids])));
-  for (const session of sessions) assert.equal(outcomes(await rig.entries(session)).map(({ turnId, outcome }) => `${turnId} ${outcome}`), ids.map((id) => `${id} done`));
+  for (const session of sessions)
+    assert.equal(
+      outcomes(await rig.entries(session)).map(({ turnId, outcome }) => `${turnId} ${outcome}`),
+      ids.map((id) => `${id} done`),
+    );
   const cut = rows.filter((row) => row.outcome === null);
   assert.ok(cut.length > 0, "no kill met a running turn: the test proves nothing");
   const delays = cut.map((row) => {
@@ -86,8 +105,14 @@ async function marks(rig: Rig): Promise<string[]> {
 }
 
 together(test, {
-  "I12: after kill -9 another worker takes over within 20 s; only the call whose reply was not recorded is repeated": inRig("takeover", heldSessionsGoOn),
-  "B5: workers killed again and again: every session drains, one reply each, nothing stays marked active": inRig("b5", workersAreKilledAgainAndAgain),
+  "I12: after kill -9 another worker takes over within 20 s; only the call whose reply was not recorded is repeated": inRig(
+    "takeover",
+    heldSessionsGoOn,
+  ),
+  "B5: workers killed again and again: every session drains, one reply each, nothing stays marked active": inRig(
+    "b5",
+    workersAreKilledAgainAndAgain,
+  ),
 });
 
 test.run();

@@ -25,6 +25,16 @@ async function make(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "headfast-programs-"));
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   const entryPoints = ["worker-process", "host-process"].map((name) => fileURLToPath(new URL(`./${name}.ts`, import.meta.url)));
-  await build({ entryPoints, outdir: folder, outExtension: { ".js": ".mjs" }, bundle: true, platform: "node", format: "esm", banner: { js: banner }, sourcemap: "inline", logLevel: "error" });
+  await build({
+    entryPoints,
+    outdir: folder,
+    outExtension: { ".js": ".mjs" },
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    banner: { js: banner },
+    sourcemap: "inline",
+    logLevel: "error",
+  });
   return folder;
 }

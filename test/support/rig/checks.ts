@@ -40,7 +40,9 @@ export function sessionsAtOnce(rows: readonly Row[]): number {
 
 /** I4: exactly one outcome for each turn and generation, in the order of the log. Answers `turnId` or `turnId~generation` by outcome. */
 export function outcomes(entries: readonly Entry[]): { turnId: string; generation: number; outcome: string }[] {
-  const ended = entries.filter((entry) => entry.outcome !== null).map((entry) => ({ turnId: entry.turn?.turnId ?? "", generation: entry.turn?.generation ?? 0, outcome: entry.outcome as string }));
+  const ended = entries
+    .filter((entry) => entry.outcome !== null)
+    .map((entry) => ({ turnId: entry.turn?.turnId ?? "", generation: entry.turn?.generation ?? 0, outcome: entry.outcome as string }));
   const names = ended.map(({ turnId, generation }) => `${turnId}~${generation}`);
   assert.is(new Set(names).size, names.length, `a turn has two outcomes: ${names.join(" ")}`);
   return ended;
@@ -48,7 +50,8 @@ export function outcomes(entries: readonly Entry[]): { turnId: string; generatio
 
 /** I1: one prefix in all calls of each session. */
 export function onePrefix(rows: readonly Row[]): void {
-  for (const [session, of] of bySession(rows)) assert.is(new Set(of.map((row) => row.prefixSha256)).size, 1, `${session} was sent with more than one prefix`);
+  for (const [session, of] of bySession(rows))
+    assert.is(new Set(of.map((row) => row.prefixSha256)).size, 1, `${session} was sent with more than one prefix`);
 }
 
 export function bySession(rows: readonly Row[]): Map<string, Row[]> {

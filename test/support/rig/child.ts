@@ -71,8 +71,12 @@ export class Child {
 }
 
 type Areas = Pick<Headfast, "turns" | "sessions" | "inbox" | "deadLetters">;
-type Method<A extends keyof Areas> = { [M in keyof Areas[A]]: Areas[A][M] extends (...args: never[]) => Promise<unknown> ? M : never }[keyof Areas[A]];
-type Call<A extends keyof Areas, M extends Method<A>> = Areas[A][M] extends (...args: infer P) => Promise<infer R> ? { args: P; result: R } : never;
+type Method<A extends keyof Areas> = {
+  [M in keyof Areas[A]]: Areas[A][M] extends (...args: never[]) => Promise<unknown> ? M : never;
+}[keyof Areas[A]];
+type Call<A extends keyof Areas, M extends Method<A>> = Areas[A][M] extends (...args: infer P) => Promise<infer R>
+  ? { args: P; result: R }
+  : never;
 
 export class HostChild extends Child {
   #asked = 0;
@@ -86,7 +90,11 @@ export class HostChild extends Child {
   }
 
   /** Calls a function of the host there, e.g. `call("turns", "send", request)`. Rejects with its error's code. */
-  async call<A extends keyof Areas, M extends Method<A>>(area: A, method: M, ...args: Call<A, M>["args"]): Promise<Call<A, M>["result"] & { ms: number }> {
+  async call<A extends keyof Areas, M extends Method<A>>(
+    area: A,
+    method: M,
+    ...args: Call<A, M>["args"]
+  ): Promise<Call<A, M>["result"] & { ms: number }> {
     this.#asked += 1;
     const id = this.#asked;
     const answered = new Promise<Answered>((resolve) => this.#open.set(id, resolve));

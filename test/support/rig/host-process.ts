@@ -1,6 +1,6 @@
 /** A host in a process of its own: does what its parent asks, by the names of the host's own functions. */
 import { Headfast, HeadfastError } from "../../../src/index.ts";
-import type { Asked, Answered } from "./child.ts";
+import type { Answered, Asked } from "./child.ts";
 
 async function main(): Promise<void> {
   const { redis, mongo, namespace } = JSON.parse(process.env.HEADFAST_RIG as string) as { redis: string; mongo: string; namespace: string };
@@ -17,7 +17,11 @@ async function answer(host: Headfast, { id, area, method, args }: Asked): Promis
     const value = await (part[method] as (...args: unknown[]) => Promise<unknown>).apply(part, args);
     return { id, value, ms: performance.now() - askedAt };
   } catch (error) {
-    return { id, error: error instanceof HeadfastError ? { code: error.code, message: error.message } : { code: "unexpected", message: String(error) }, ms: performance.now() - askedAt };
+    return {
+      id,
+      error: error instanceof HeadfastError ? { code: error.code, message: error.message } : { code: "unexpected", message: String(error) },
+      ms: performance.now() - askedAt,
+    };
   }
 }
 

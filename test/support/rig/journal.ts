@@ -66,7 +66,9 @@ export class JournalWriter {
 
   /** How many attempts of a step were begun so far, in all processes. */
   attempts(session: string, turnId: string, step: number): number {
-    return readJournal(this.#file).filter((line) => line.line === "start" && line.session === session && line.turnId === turnId && line.step === step).length;
+    return readJournal(this.#file).filter(
+      (line) => line.line === "start" && line.session === session && line.turnId === turnId && line.step === step,
+    ).length;
   }
 
   /** At once and in one write: what stands here survives the process, and lines do not mix. */
@@ -102,7 +104,9 @@ export class Journal {
   rows(filter: { session?: string; turnId?: string } = {}): Row[] {
     this.#catchUp();
     const { session, turnId } = filter;
-    return [...this.#rows.values()].filter((row) => (session === undefined || row.session === session) && (turnId === undefined || row.turnId === turnId));
+    return [...this.#rows.values()].filter(
+      (row) => (session === undefined || row.session === session) && (turnId === undefined || row.turnId === turnId),
+    );
   }
 
   remarks(what: string): Remark[] {

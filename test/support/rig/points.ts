@@ -13,7 +13,11 @@ export interface Point {
 }
 
 /** Store and queues that call `die` at the point. What happens outside of activations (start, reconciler) does not count. */
-export function dyingParts(parts: { store: Store; queues: Queues }, point: Point, die: () => void): { store: Store; queues: Queues; model(model: Model): Model } {
+export function dyingParts(
+  parts: { store: Store; queues: Queues },
+  point: Point,
+  die: () => void,
+): { store: Store; queues: Queues; model(model: Model): Model } {
   let armed = false;
   let seen = 0;
   const at = async <T>(operation: string, call: () => Promise<T>): Promise<T> => {
@@ -25,13 +29,17 @@ export function dyingParts(parts: { store: Store; queues: Queues }, point: Point
     if (due && point.when === "after") die();
     return result;
   };
-  const arming = (handler: ActivationHandler): ActivationHandler => (lease) => {
-    armed = true;
-    return at("activation", () => handler(lease));
-  };
+  const arming =
+    (handler: ActivationHandler): ActivationHandler =>
+    (lease) => {
+      armed = true;
+      return at("activation", () => handler(lease));
+    };
   return {
     store: watched("store", parts.store, at),
-    queues: watched("queues", parts.queues, at, { work: (handler: ActivationHandler, options: { concurrency: number }) => parts.queues.work(arming(handler), options) }),
+    queues: watched("queues", parts.queues, at, {
+      work: (handler: ActivationHandler, options: { concurrency: number }) => parts.queues.work(arming(handler), options),
+    }),
     model: (model) => ({ ...model, call: (request) => at("model.call", () => model.call(request)) }),
   };
 }
@@ -55,6 +63,22 @@ function watched<T extends object>(path: string, port: T, at: At, instead: Parti
 }
 
 const asynchronous = new Set([
-  ...["get", "claim", "freeze", "rollForward", "touch", "insert", "byNumber", "byId", "addAttempt", "settle", "byKey", "read", "put", "baseline", "once"],
+  ...[
+    "get",
+    "claim",
+    "freeze",
+    "rollForward",
+    "touch",
+    "insert",
+    "byNumber",
+    "byId",
+    "addAttempt",
+    "settle",
+    "byKey",
+    "read",
+    "put",
+    "baseline",
+    "once",
+  ],
   ...["peek", "enqueue", "wake", "repair"],
 ]);

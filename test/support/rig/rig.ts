@@ -56,7 +56,17 @@ export class Rig {
     const { redis, mongo, folder } = this;
     const file = await program("worker-process");
     const name = `worker-${this.#children.length + 1}`;
-    const wish: WorkerWish = { name, folder, redis, mongo, namespaces: [this.namespace], bots: [{ name: "ada" }], concurrency: 16, drainMs: 5_000, ...choice };
+    const wish: WorkerWish = {
+      name,
+      folder,
+      redis,
+      mongo,
+      namespaces: [this.namespace],
+      bots: [{ name: "ada" }],
+      concurrency: 16,
+      drainMs: 5_000,
+      ...choice,
+    };
     return this.#add(new Child(file, name, wish));
   }
 
@@ -68,7 +78,11 @@ export class Rig {
   async hostProcesses(count: number): Promise<HostChild[]> {
     const { redis, mongo, namespace } = this;
     const file = await program("host-process");
-    return Promise.all(Array.from({ length: count }, () => this.#add(new HostChild(file, `host-${this.#children.length + 1}`, { redis, mongo, namespace })).ready()));
+    return Promise.all(
+      Array.from({ length: count }, () =>
+        this.#add(new HostChild(file, `host-${this.#children.length + 1}`, { redis, mongo, namespace })).ready(),
+      ),
+    );
   }
 
   /** A turn of the bot `ada`; ids count up unless one is given. */
@@ -113,12 +127,15 @@ export class Rig {
 
   /** Ends every process and removes what the test left behind. Throws where a process ended by itself, or a promise was forgotten. */
   async close(): Promise<void> {
-    const fallen = this.#children.filter((child) => child.exit !== undefined && child.expected === "alive").map((child) => `${child.name} (code ${child.exit?.code}, ${child.exit?.signal})`);
+    const fallen = this.#children
+      .filter((child) => child.exit !== undefined && child.expected === "alive")
+      .map((child) => `${child.name} (code ${child.exit?.code}, ${child.exit?.signal})`);
     const unhandled = this.journal.remarks("unhandled").map(({ worker, data }) => `${worker}: ${data.error}`);
     await Promise.all(this.#children.map((child) => child.kill()));
     await (await this.#host)?.close();
     await this.#removeAll();
-    if (fallen.length + unhandled.length > 0) throw new Error(`processes that ended by themselves: ${fallen.join(", ")}; unhandled: ${unhandled.join("\n")}`);
+    if (fallen.length + unhandled.length > 0)
+      throw new Error(`processes that ended by themselves: ${fallen.join(", ")}; unhandled: ${unhandled.join("\n")}`);
   }
 
   async #removeAll(): Promise<void> {

@@ -4,7 +4,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Bot, Model, ModelReply, ModelRequest, Tool } from "../../../src/domain/ports.ts";
-import { defineBot, fail, isHeadfastError, later, refuse, type Reply, type ScriptRequest, scriptedModel } from "../../../src/index.ts";
+import { defineBot, fail, isHeadfastError, later, type Reply, refuse, type ScriptRequest, scriptedModel } from "../../../src/index.ts";
 import { stream } from "../../../src/models/script.ts";
 import type { JournalWriter } from "./journal.ts";
 
@@ -56,7 +56,12 @@ async function passGate(folder: string, name: string, signal: AbortSignal): Prom
 
 export function steeredBot(choice: BotChoice, folder: string, journal: JournalWriter): Bot {
   const script = (request: ScriptRequest): Promise<Reply> => answer(request, folder, journal);
-  return defineBot({ ...choice, model: journalled(scriptedModel(script, { keep: 1 }), journal), tools: [workTool(folder, journal)], rolePrompts: ["You do as you are told."] });
+  return defineBot({
+    ...choice,
+    model: journalled(scriptedModel(script, { keep: 1 }), journal),
+    tools: [workTool(folder, journal)],
+    rolePrompts: ["You do as you are told."],
+  });
 }
 
 async function answer(request: ScriptRequest, folder: string, journal: JournalWriter): Promise<Reply> {

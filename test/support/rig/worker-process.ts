@@ -2,7 +2,7 @@
  * A worker in a process of its own: one Headfast worker per namespace, with the steered bot. Asked to, it kills itself at
  * one point of a turn. It goes when its parent goes.
  */
-import { type RunningWorker, silentLogger, startWorker, type Connection, type WorkerSettings } from "../../../src/main.ts";
+import { type Connection, type RunningWorker, silentLogger, startWorker, type WorkerSettings } from "../../../src/main.ts";
 import { openQueues } from "../../../src/queues/queues.ts";
 import { openMongoStore } from "../../../src/store/store.ts";
 import { realSystem } from "../../../src/system.ts";
@@ -36,7 +36,11 @@ async function begin(wish: WorkerWish, journal: JournalWriter): Promise<RunningW
 }
 
 /** The same on parts that count what is asked of them. */
-async function startDying(connection: Connection & WorkerSettings & { redis: string; mongo: string; namespace: string }, point: Point, journal: JournalWriter): Promise<RunningWorker> {
+async function startDying(
+  connection: Connection & WorkerSettings & { redis: string; mongo: string; namespace: string },
+  point: Point,
+  journal: JournalWriter,
+): Promise<RunningWorker> {
   const { redis, mongo, namespace } = connection;
   const store = await openMongoStore({ url: mongo, database: namespace, system: realSystem, log: silentLogger });
   const queues = await openQueues({ url: redis, namespace, shards: 1, system: realSystem, log: silentLogger });

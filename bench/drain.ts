@@ -3,6 +3,8 @@
  * against plain BullMQ (one queue, one Worker, concurrency 64, the same payloads) in the same round on the same Redis.
  * The order alternates from round to round; what counts is the median of the ratios of their rates.
  */
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { Queue, Worker } from "bullmq";
 import { Redis } from "ioredis";
 import type { ActivationEnd, Lease } from "../src/domain/ports.ts";
@@ -87,6 +89,7 @@ async function drainOurs(redisUrl: string, shape: Shape): Promise<number> {
   const queues = await openQueues({ url: redisUrl, namespace: "bench", shards: 1, system: realSystem, log: silent });
   await inBatches(turnsOf(shape), (turn) => queues.enqueue(turn));
   const drain = drainer(queues, shape.sessions * shape.turns);
+  collectGarbage();
   const started = performance.now();
   const runner = await queues.work(drain.handler, { concurrency });
   await drain.done;
@@ -130,6 +133,7 @@ async function drainPlain(redisUrl: string, shape: Shape): Promise<number> {
   }));
   await inBatches(chunks(data, 500), (chunk) => queue.addBulk(chunk));
   let left = data.length;
+  collectGarbage();
   const started = performance.now();
   const took = await new Promise<number>((resolve) => {
     const worker = new Worker("plain", async () => undefined, { connection, concurrency });
@@ -156,6 +160,12 @@ async function inBatches<T>(items: readonly T[], add: (item: T) => Promise<unkno
 
 function chunks<T>(items: readonly T[], size: number): T[][] {
   return Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(index * size, (index + 1) * size));
+}
+
+/** What the sending left behind is collected before the clock starts, for both alike. */
+function collectGarbage(): void {
+  setFlagsFromString("--expose-gc");
+  (runInNewContext("gc") as () => void)();
 }
 
 async function emptied(redisUrl: string): Promise<void> {

@@ -110,7 +110,11 @@ function checkSnapshot(owner: Ownership): void {
   const snapshot: unknown = owner.personaSnapshot; // text, unless a hand in the store made it something else
   if (typeof snapshot !== "string" || sha256(snapshot) !== owner.personaSha256) {
     const how =
-      snapshot === undefined ? "is missing" : typeof snapshot !== "string" ? "is not text" : "is not the one that was taken (persona_sha256)";
+      snapshot === undefined
+        ? "is missing"
+        : typeof snapshot !== "string"
+          ? "is not text"
+          : "is not the one that was taken (persona_sha256)";
     throw new HeadfastError(
       "document_invalid",
       `session_ownership of session ${JSON.stringify(owner.session)}: persona_snapshot ${how}; restore it, or re-own the session to take a new one`,

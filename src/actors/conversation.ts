@@ -47,7 +47,8 @@ export class Conversation {
 
   static async load(store: Store, owner: Ownership): Promise<Conversation> {
     const conversation = new Conversation(owner);
-    await conversation.catchUp(store);
+    // A session that never assembled a prompt and whose log no host has touched has none: the first insert is the fence.
+    if (owner.baseline !== null || owner.lastSeq > 0) await conversation.catchUp(store);
     return conversation;
   }
 

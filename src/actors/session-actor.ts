@@ -42,6 +42,8 @@ export class SessionActor {
   #state: State = { at: "idle" };
   #conversation: Conversation | null = null;
   #stallCharged = false;
+  /** Turns that ended in this stay. */
+  #ended = 0;
 
   constructor(world: SessionWorld, lease: Lease) {
     this.#world = world;
@@ -72,20 +74,19 @@ export class SessionActor {
   async #drain(): Promise<ActivationEnd> {
     const began = this.#world.ledger.system.monotonic();
     await this.#mailbox.refresh();
-    let ended = 0;
     for (let rounds = 0; ; rounds += 1) {
       this.#lease.signal.throwIfAborted();
       const conversation = await this.#upToDate(rounds);
       if (conversation === null) return { kind: "idle" };
       const turn = await this.#head(conversation);
       if (turn === null) return this.#atRest();
-      if (ended >= limits.turnsPerActivationMax || this.#world.ledger.system.monotonic() - began > limits.activationMsMax) {
+      if (this.#ended >= limits.turnsPerActivationMax || this.#world.ledger.system.monotonic() - began > limits.activationMsMax) {
         await this.#mailbox.flush();
         return { kind: "yield" };
       }
       const ran = await this.#run(conversation, turn);
       if (typeof ran === "object") return this.#flushed(ran);
-      if (ran === "ended") ended += 1;
+      if (ran === "ended") this.#ended += 1;
     }
   }
 
@@ -120,6 +121,7 @@ export class SessionActor {
     const first = await store.turns.byNumber(this.#session, 1);
     const standIn = freshOwnership(this.#session, first?.bot ?? "", system);
     const conversation = await Conversation.load(store, standIn);
+    await conversation.catchUp(store);
     conversation.broken ??= reason;
     return conversation;
   }
@@ -156,6 +158,8 @@ export class SessionActor {
     const number = checkpoint.through + 1;
     if (this.#mailbox.pendingRemovals > 0 && this.#mailbox.empty) await this.#mailbox.refresh();
     const queued = this.#lease.fresh ? this.#mailbox.find(number) : undefined;
+    // Behind a turn that ran, an empty queue ends the stay: who adds to it wakes the session, and the reconciler mends.
+    if (this.#lease.fresh && queued === undefined && this.#ended > 0 && this.#mailbox.empty) return null;
     return (queued && turnFromQueue(this.#session, queued)) ?? (await turns.byNumber(this.#session, number)) ?? null;
   }
 

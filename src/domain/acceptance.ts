@@ -151,14 +151,19 @@ export async function placeTurn({ store, system }: Ledger, fresh: Turn, lastKnow
   );
 }
 
-/** The owner, claimed for the bot where the session is unknown (I5). @throws `ownership_conflict` naming the owner. */
+/**
+ * The owner, claimed for the bot where the session is unknown (I5). `seen`: the caller has seen the session before, so a
+ * read will find it; else the claim comes first. @throws `ownership_conflict` naming the owner.
+ */
 export async function claimSession(
   { store, system }: Ledger,
   session: SessionId,
   bot: BotName,
   more: { role?: string; provenance?: string; parent?: SessionId } = {},
+  seen = false,
 ): Promise<Ownership> {
-  const standing = (await store.ownership.get(session)) ?? (await store.ownership.claim(freshOwnership(session, bot, system, more)));
+  const known = seen ? await store.ownership.get(session) : undefined;
+  const standing = known ?? (await store.ownership.claim(freshOwnership(session, bot, system, more)));
   if (standing.bot !== bot) {
     throw new HeadfastError(
       "ownership_conflict",

@@ -89,11 +89,21 @@ export async function appendDecided(
     const draft = await decide(tail);
     if (draft === null) return null;
     const entry = buildEntry(owner.session, tail, draft, system);
-    if (await insertEntry(ledger, entry)) return entry;
+    if (await insertEntry(ledger, entry)) {
+      await hint(ledger, entry);
+      return entry;
+    }
     const behind = await readBehind(store, owner.session, tail);
     const last = behind.at(-1);
     if (last !== undefined) tail = tailOf(last);
     else await system.sleep(1 + tries);
   }
   throw new HeadfastError("store_unavailable", `the log of session ${JSON.stringify(owner.session)} is too busy to append to; try again`);
+}
+
+/** Tells whoever loads the session that its log is not empty: a holder trusts the hint of a session that never ran. */
+async function hint({ store, system }: Ledger, entry: Entry): Promise<void> {
+  await store.ownership.touch([
+    { session: entry.session, lastNumber: entry.turn?.number ?? 0, lastSeq: entry.seq, activeAt: system.now() },
+  ]);
 }

@@ -49,9 +49,10 @@ export class HostTurns {
    */
   async send(request: TurnRequest): Promise<Sent> {
     const checked = checkTurnRequest(request);
-    const owner = await claimSession(this.#ledger, checked.session, checked.bot);
+    const remembered = this.#lastNumbers.get(checked.session);
+    const owner = await claimSession(this.#ledger, checked.session, checked.bot, {}, remembered !== undefined);
     const fresh = freshTurn(this.#ledger, checked, 0);
-    const lastKnown = Math.max(owner.lastNumber, this.#lastNumbers.get(checked.session) ?? 0);
+    const lastKnown = Math.max(owner.lastNumber, remembered ?? 0);
     const { turn, duplicate } = await placeTurn(this.#ledger, fresh, lastKnown);
     this.#remember(checked.session, turn.number);
     if (duplicate) return this.#again(turn, fresh.inputSha256);

@@ -62,13 +62,13 @@ test(
 test(
   "I12: while MongoDB is away turns wait and spend no attempt",
   inFakeTime(async (world, clock) => {
-    let away = true;
-    const { read } = world.store.log;
-    world.store.log.read = (...args) => (away ? Promise.reject(new HeadfastError("store_unavailable", "no primary")) : read(...args));
-    await world.worker([world.bot()]);
-    await world.worker([world.bot()]);
     const { turns } = await world.first();
     await turns.send({ bot: "ada", session: "s", turnId: "1", input: "one" });
+    let away = true;
+    const { get } = world.store.ownership;
+    world.store.ownership.get = (session) => (away ? Promise.reject(new HeadfastError("store_unavailable", "no primary")) : get(session));
+    await world.worker([world.bot()]);
+    await world.worker([world.bot()]);
     await clock.advance(60_000);
     assert.ok(world.logged("store_unavailable").length > 3, "it was tried again and again");
     assert.equal(world.entries("s"), []);

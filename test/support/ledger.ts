@@ -35,6 +35,7 @@ export async function append(ledger: TestLedger, draft: (tail: Tail) => Draft): 
   const end = await tail(ledger);
   const entry = buildEntry("s", end, draft(end), ledger.system);
   await ledger.store.log.insert(entry);
+  await ledger.store.ownership.touch([{ session: "s", lastNumber: 0, lastSeq: entry.seq, activeAt: 0 }]);
   return entry;
 }
 

@@ -139,11 +139,14 @@ async function keep(assembly: Assembly, text: string): Promise<void> {
   const sha = sha256(text);
   if (assembly.parts.has(sha)) return;
   const { store, system } = assembly.ledger;
-  await insertOnce(
+  const standing = await insertOnce(
     system,
     () => store.parts.put(sha, text),
     () => store.parts.get(sha),
   );
+  if (standing !== undefined && standing !== text) {
+    throw new HeadfastError("document_invalid", `prefix_parts ${sha} is not the text of its hash: restore it`, { data: { sha256: sha } });
+  }
   assembly.parts.set(sha, text);
 }
 

@@ -299,13 +299,12 @@ export class TurnRunner {
       return built;
     });
     if (!stands || outcome === null) return "again";
-    if (outcome === "dead") await this.#world.letterOf(this.#turn, this.#conversation.tail.seq);
     return this.#ended(outcome, {});
   }
 
   // ── telling ────────────────────────────────────────────────────────────────────────────────────
 
-  #ended(outcome: Outcome, data: Record<string, unknown>): Ran {
+  async #ended(outcome: Outcome, data: Record<string, unknown>): Promise<Ran> {
     const { session, number } = this.#turn;
     const { seq } = this.#conversation.tail;
     const { ledger } = this.#world;
@@ -314,6 +313,10 @@ export class TurnRunner {
       { session, number, outcome, outcomeSeq: seq, letter },
       { session, lastNumber: number, lastSeq: seq, activeAt: ledger.system.now() },
     );
+    if (letter !== null) {
+      await this.#world.settlement.flush(); // listed before its host hears of it
+      await this.#world.letterOf(this.#turn, seq);
+    }
     this.#emit(`turn.${outcome}`, data);
     return "ended";
   }

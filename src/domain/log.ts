@@ -101,9 +101,16 @@ export async function appendDecided(
   throw new HeadfastError("store_unavailable", `the log of session ${JSON.stringify(owner.session)} is too busy to append to; try again`);
 }
 
-/** Tells whoever loads the session that its log is not empty: a holder trusts the hint of a session that never ran. */
+/**
+ * Tells whoever loads the session that its log is not empty: a holder trusts the hint of a session that never ran. Without
+ * it at worst one model call is made for nothing: the fence stands. So an outage here fails nothing that stands already.
+ */
 async function hint({ store, system }: Ledger, entry: Entry): Promise<void> {
-  await store.ownership.touch([
-    { session: entry.session, lastNumber: entry.turn?.number ?? 0, lastSeq: entry.seq, activeAt: system.now() },
-  ]);
+  try {
+    await store.ownership.touch([
+      { session: entry.session, lastNumber: entry.turn?.number ?? 0, lastSeq: entry.seq, activeAt: system.now() },
+    ]);
+  } catch (error) {
+    if (!(error instanceof HeadfastError) || error.kind !== "later") throw error;
+  }
 }

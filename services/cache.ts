@@ -19,7 +19,11 @@ export function cacheFolder(): string {
  * The folder of a thing that is made once. `make` fills an empty folder, which gets its name only when `make` has returned: a folder of that name is
  * whole. Throws what `make` throws, and then leaves nothing. `log` hears of it when another command is at it and we wait.
  */
-export async function madeOnce(name: string, make: (folder: string) => Promise<void>, log: (line: string) => void = () => undefined): Promise<string> {
+export async function madeOnce(
+  name: string,
+  make: (folder: string) => Promise<void>,
+  log: (line: string) => void = () => undefined,
+): Promise<string> {
   const folder = join(cacheFolder(), name);
   if (await exists(folder)) return folder;
   await mkdir(cacheFolder(), { recursive: true });
@@ -74,7 +78,8 @@ async function statOrUndefined(path: string) {
 async function removeDeadDrafts(name: string): Promise<void> {
   for (const entry of await readdir(cacheFolder())) {
     const pid = entry.startsWith(`${name}.`) && /^\.(\d+)\.new$/.exec(entry.slice(name.length))?.[1];
-    if (pid && (Number(pid) === process.pid || !isAlive(Number(pid)))) await rm(join(cacheFolder(), entry), { recursive: true, force: true });
+    if (pid && (Number(pid) === process.pid || !isAlive(Number(pid))))
+      await rm(join(cacheFolder(), entry), { recursive: true, force: true });
   }
 }
 
@@ -97,7 +102,8 @@ async function lock(folder: string, onWait: () => void): Promise<() => Promise<v
       await rm(folder, { recursive: true, force: true });
       continue;
     }
-    if (Date.now() > deadline) throw new Error(`another command has held ${folder} for ${lockWaitMs / 1000} s; remove it if none is running`);
+    if (Date.now() > deadline)
+      throw new Error(`another command has held ${folder} for ${lockWaitMs / 1000} s; remove it if none is running`);
     if (!told) onWait();
     told = true;
     await sleep(lockPollMs);

@@ -27,7 +27,13 @@ export async function isListening(port: number): Promise<boolean> {
 /** Why a Redis cannot be used, or undefined if it can. Never throws. */
 export async function redisFault(url: string): Promise<string | undefined> {
   const { Redis } = await import("ioredis");
-  const redis = new Redis(url, { lazyConnect: true, connectTimeout: connectMs, commandTimeout: connectMs, maxRetriesPerRequest: 0, retryStrategy: () => null });
+  const redis = new Redis(url, {
+    lazyConnect: true,
+    connectTimeout: connectMs,
+    commandTimeout: connectMs,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+  });
   let lastError: Error | undefined;
   redis.on("error", (error: Error) => {
     lastError = error;
@@ -66,7 +72,8 @@ export async function inspectMongo(url: string): Promise<{ fault?: string; stand
     const hello = await admin.command({ isMaster: 1 });
     const build = await admin.command({ buildInfo: 1 });
     const wire = Number(hello.maxWireVersion);
-    if (wire < wireVersionMin) return { fault: `its wire version is ${wire}, and ${wireVersionMin} is the least that works`, standIn: false };
+    if (wire < wireVersionMin)
+      return { fault: `its wire version is ${wire}, and ${wireVersionMin} is the least that works`, standIn: false };
     return { standIn: String(build.version).endsWith(standInSuffix) };
   } catch (error) {
     return { fault: `it does not answer as needed (${error instanceof Error ? error.message : String(error)})`, standIn: false };

@@ -32,7 +32,8 @@ export function mongoWays(log: Log): Way<FoundMongo>[] {
     { name: "HEADFAST_MONGO_URL", attempt: async () => (url ? checked(url, "HEADFAST_MONGO_URL") : { reason: "not set" }) },
     {
       name: `a server listening on 127.0.0.1:${defaultPort}`,
-      attempt: async () => ((await isListening(defaultPort)) ? checked(`mongodb://127.0.0.1:${defaultPort}`, "found running") : { reason: "nothing listens" }),
+      attempt: async () =>
+        (await isListening(defaultPort)) ? checked(`mongodb://127.0.0.1:${defaultPort}`, "found running") : { reason: "nothing listens" },
     },
     {
       name: "docker compose",

@@ -29,7 +29,12 @@ export class NoServerError extends Error {
 }
 
 /** The first way that gives a server. Logs each server passed over; throws NoServerError with `advice` when all ways are used up. */
-export async function firstThatServes<T extends Found>(what: string, ways: readonly Way<T>[], advice: string, log: (line: string) => void): Promise<T> {
+export async function firstThatServes<T extends Found>(
+  what: string,
+  ways: readonly Way<T>[],
+  advice: string,
+  log: (line: string) => void,
+): Promise<T> {
   const tried: { name: string; reason: string }[] = [];
   for (const { name, attempt } of ways) {
     const result = await attempt().catch((error: unknown): Refusal => ({ reason: messageOf(error), passedOver: true }));

@@ -91,7 +91,11 @@ export type Outcome = { code: number | null; output: string; late: boolean };
 
 /** Runs a program to its end, or ends it after `timeLimitMs` (`late`). It dies with this process. Rejects only if no shell can be started. */
 export async function run(command: readonly string[], options: { timeLimitMs: number; cwd?: string }): Promise<Outcome> {
-  const child = spawn("sh", ["-c", guard, "sh", "", ...command], { stdio: "pipe", detached: true, ...(options.cwd && { cwd: options.cwd }) });
+  const child = spawn("sh", ["-c", guard, "sh", "", ...command], {
+    stdio: "pipe",
+    detached: true,
+    ...(options.cwd && { cwd: options.cwd }),
+  });
   child.stdin.on("error", () => undefined); // it has ended; "close" tells
   let output = "";
   let late = false;
@@ -195,7 +199,8 @@ async function firstOf(ready: Promise<RegExpMatchArray>, ended: Promise<void>, l
 
 /** Whether a child, and what we read from it, keeps this process running. */
 function keepWaiting(child: ChildProcess, wait: boolean): void {
-  for (const handle of [child, child.stdin, child.stdout, child.stderr] as (ChildProcess | Socket | null)[]) wait ? handle?.ref() : handle?.unref();
+  for (const handle of [child, child.stdin, child.stdout, child.stderr] as (ChildProcess | Socket | null)[])
+    wait ? handle?.ref() : handle?.unref();
 }
 
 function signalProcess(pid: number, signal: NodeJS.Signals): void {

@@ -1,5 +1,5 @@
 // Redis: the ways to one, in order of preference, and one of one's own.
-import { redisFault, isListening } from "./check.ts";
+import { isListening, redisFault } from "./check.ts";
 import { composeServer } from "./compose.ts";
 import { debianRedis, type Program } from "./debian.ts";
 import { type Found, firstThatServes, type Refusal, type Way } from "./order.ts";
@@ -25,7 +25,8 @@ export function redisWays(log: Log): Way<Found>[] {
     { name: "HEADFAST_REDIS_URL", attempt: async () => (url ? checked(url, "HEADFAST_REDIS_URL") : { reason: "not set" }) },
     {
       name: `a server listening on 127.0.0.1:${defaultPort}`,
-      attempt: async () => ((await isListening(defaultPort)) ? checked(`redis://127.0.0.1:${defaultPort}`, "found running") : { reason: "nothing listens" }),
+      attempt: async () =>
+        (await isListening(defaultPort)) ? checked(`redis://127.0.0.1:${defaultPort}`, "found running") : { reason: "nothing listens" },
     },
     { name: "docker compose", attempt: async () => faultless(await composeServer("redis", defaultPort, log)) },
     { name: "redis-server on the PATH", attempt: async () => asFound(await programOnPath(), "redis-server on the PATH", log) },
@@ -73,7 +74,11 @@ function starter(program: Program, options: { appendOnly?: boolean; config?: Rec
         ...options.config,
       };
       const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
-      return startGuarded([program.path, ...args], { ready: /Ready to accept connections/, env: program.env, ...(removeWithUs && { folder }) });
+      return startGuarded([program.path, ...args], {
+        ready: /Ready to accept connections/,
+        env: program.env,
+        ...(removeWithUs && { folder }),
+      });
     });
 }
 

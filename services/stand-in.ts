@@ -12,7 +12,14 @@ const tellEveryMs = 10_000;
 const javaMin = 17;
 
 // A quick start matters more here than peak speed, and one server must not eat the machine.
-const javaFlags = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xms64m", "-Xmx768m", "-Dslf4j.internal.verbosity=ERROR"];
+const javaFlags = [
+  "-XX:TieredStopAtLevel=1",
+  "-XX:+UseSerialGC",
+  "-Xshare:auto",
+  "-Xms64m",
+  "-Xmx768m",
+  "-Dslf4j.internal.verbosity=ERROR",
+];
 
 /** The command line that starts the stand-in, without its own arguments (see StandIn.java); built the first time. Or the reason why not. Throws if Maven or javac fails. */
 export async function standInCommand(log: (line: string) => void): Promise<string[] | { reason: string }> {
@@ -32,10 +39,20 @@ async function build(folder: string, files: readonly string[], log: (line: strin
   const timer = setInterval(() => log(`still building the MongoDB stand-in, ${Math.round((Date.now() - began) / 1000)} s…`), tellEveryMs);
   try {
     const lib = join(folder, "lib");
-    const fetch = ["mvn", "--batch-mode", "--quiet", "--file", join(source, "pom.xml"), "dependency:copy-dependencies", `-DoutputDirectory=${lib}`];
+    const fetch = [
+      "mvn",
+      "--batch-mode",
+      "--quiet",
+      "--file",
+      join(source, "pom.xml"),
+      "dependency:copy-dependencies",
+      `-DoutputDirectory=${lib}`,
+    ];
     await mustRun(fetch, { timeLimitMs: buildMs });
     const sources = files.filter((name) => name.endsWith(".java")).map((name) => join(source, name));
-    await mustRun(["javac", "--release", String(javaMin), "-cp", join(lib, "*"), "-d", join(folder, "classes"), ...sources], { timeLimitMs: buildMs });
+    await mustRun(["javac", "--release", String(javaMin), "-cp", join(lib, "*"), "-d", join(folder, "classes"), ...sources], {
+      timeLimitMs: buildMs,
+    });
   } finally {
     clearInterval(timer);
   }

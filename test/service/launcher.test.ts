@@ -7,10 +7,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import { MongoClient } from "mongodb";
-import { test } from "uvu";
-import * as assert from "uvu/assert";
 import { isAlive } from "../../services/cache.ts";
 import { findOrStart, ownMongo, ownRedis } from "../../services/launcher.ts";
+import { assert, suite } from "../support/suite.ts";
+
+const test = suite("launcher", { timeoutMs: 100_000 });
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const launcher = new URL("../../services/launcher.ts", import.meta.url).href;
@@ -51,7 +52,11 @@ async function withRedis<T>(url: string, use: (redis: Redis) => Promise<T>): Pro
 }
 
 async function withMongo<T>(url: string, use: (client: MongoClient) => Promise<T>): Promise<T> {
-  const client = new MongoClient(url, { writeConcern: { w: "majority" }, readConcern: { level: "majority" }, serverSelectionTimeoutMS: 3_000 });
+  const client = new MongoClient(url, {
+    writeConcern: { w: "majority" },
+    readConcern: { level: "majority" },
+    serverSelectionTimeoutMS: 3_000,
+  });
   try {
     return await use(client);
   } finally {
@@ -66,7 +71,10 @@ test("servers and their folders go when the process that started them is killed,
     await servers[2].kill("SIGSTOP");
     console.log("SERVERS " + JSON.stringify(servers.map(({ pid, dir }) => ({ pid, dir }))));
     setInterval(() => undefined, 1000);`;
-  const parent = spawn(process.execPath, ["--import", "tsx", "--input-type=module", "-e", script], { cwd: root, stdio: ["ignore", "pipe", "inherit"] });
+  const parent = spawn(process.execPath, ["--import", "tsx", "--input-type=module", "-e", script], {
+    cwd: root,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   const line = await lineOf(parent, /^SERVERS /);
   const servers = JSON.parse(line.slice("SERVERS ".length)) as { pid: number; dir: string }[];
   for (const { pid, dir } of servers) assert.ok(isAlive(pid) && (await exists(dir)), `${pid} runs in ${dir}`);
@@ -82,7 +90,10 @@ test("a process that forgets to stop its servers still ends by itself, and they 
   const script = `
     const { ownRedis } = await import(${JSON.stringify(launcher)});
     console.log("PID " + (await ownRedis()).pid);`;
-  const parent = spawn(process.execPath, ["--import", "tsx", "--input-type=module", "-e", script], { cwd: root, stdio: ["ignore", "pipe", "inherit"] });
+  const parent = spawn(process.execPath, ["--import", "tsx", "--input-type=module", "-e", script], {
+    cwd: root,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   const ended = once(parent, "exit");
   const pid = Number((await lineOf(parent, /^PID /)).slice("PID ".length));
   assert.equal((await ended)[0], 0);
@@ -189,7 +200,9 @@ test("guarded updates have one winner, increments all count, unique keys collide
         { _id: "count", session: "count", n: 0 },
       ]);
       const claims = await Promise.all(
-        Array.from({ length: 50 }, (_, i) => collection.findOneAndUpdate({ _id: "guard", owner: { $exists: false } }, { $set: { owner: i } })),
+        Array.from({ length: 50 }, (_, i) =>
+          collection.findOneAndUpdate({ _id: "guard", owner: { $exists: false } }, { $set: { owner: i } }),
+        ),
       );
       assert.is(claims.filter(Boolean).length, 1);
       const counters = client.db("launcher_test").collection<{ _id: string; n: number }>("races");
@@ -210,7 +223,9 @@ test("guarded updates have one winner, increments all count, unique keys collide
         { _id: "many", session: "again" },
         { _id: "more", session: "more" },
       ];
-      const partly = await collection.insertMany(twice, { ordered: false }).catch((error: { result: { insertedCount: number } }) => error.result);
+      const partly = await collection
+        .insertMany(twice, { ordered: false })
+        .catch((error: { result: { insertedCount: number } }) => error.result);
       assert.is(partly.insertedCount, 2);
     });
   } finally {
@@ -263,7 +278,10 @@ test("a server named in the environment is used and never stopped; an unfit one 
 
 test("the command line gives a command its URLs, and its exit code and signals through", async () => {
   const cli = (...command: string[]) =>
-    spawn(process.execPath, ["--import", "tsx", "services/cli.ts", "run", "--", ...command], { cwd: root, stdio: ["ignore", "pipe", "ignore"] });
+    spawn(process.execPath, ["--import", "tsx", "services/cli.ts", "run", "--", ...command], {
+      cwd: root,
+      stdio: ["ignore", "pipe", "ignore"],
+    });
 
   const telling = cli("sh", "-c", 'echo "URLS $HEADFAST_REDIS_URL $HEADFAST_MONGO_URL"; exit 7');
   const ended = once(telling, "exit");

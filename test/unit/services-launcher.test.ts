@@ -2,14 +2,13 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { suite } from "uvu";
-import * as assert from "uvu/assert";
 import { madeOnce, recentFailure, rememberFailure } from "../../services/cache.ts";
 import { redisInfoFault } from "../../services/check.ts";
 import { withoutPassword } from "../../services/launcher.ts";
 import { mongoWays } from "../../services/mongo.ts";
 import { type Found, firstThatServes, NoServerError, type Refusal, type Way } from "../../services/order.ts";
 import { redisWays } from "../../services/redis.ts";
+import { assert, suite } from "../support/suite.ts";
 
 const found = (origin: string): Found => ({ url: "redis://127.0.0.1:1", origin, started: false, stop: async () => undefined });
 const way = (name: string, result: Found | Refusal | Error, asked: string[] = []): Way<Found> => ({
@@ -93,18 +92,20 @@ fitness("a URL is shown without its password", () => {
 
 fitness.run();
 
-const cache = suite<{ home: string; before: string | undefined }>("services: cache");
+const cache = suite("services: cache");
+let home = "";
+let before: string | undefined;
 
-cache.before.each(async (context) => {
-  context.before = process.env.XDG_CACHE_HOME;
-  context.home = await mkdtemp(join(tmpdir(), "headfast-cache-test-"));
-  process.env.XDG_CACHE_HOME = context.home;
+cache.before.each(async () => {
+  before = process.env.XDG_CACHE_HOME;
+  home = await mkdtemp(join(tmpdir(), "headfast-cache-test-"));
+  process.env.XDG_CACHE_HOME = home;
 });
 
-cache.after.each(async (context) => {
-  if (context.before === undefined) delete process.env.XDG_CACHE_HOME;
-  else process.env.XDG_CACHE_HOME = context.before;
-  await rm(context.home, { recursive: true, force: true });
+cache.after.each(async () => {
+  if (before === undefined) delete process.env.XDG_CACHE_HOME;
+  else process.env.XDG_CACHE_HOME = before;
+  await rm(home, { recursive: true, force: true });
 });
 
 cache("two at the same time make a thing once, and both get it", async () => {
@@ -120,7 +121,7 @@ cache("two at the same time make a thing once, and both get it", async () => {
   assert.is(await readFile(join(one, "file"), "utf8"), "whole");
 });
 
-cache("a thing that failed half-way leaves nothing, and is made anew next time", async ({ home }) => {
+cache("a thing that failed half-way leaves nothing, and is made anew next time", async () => {
   const broken = madeOnce("thing", async (folder) => {
     await writeFile(join(folder, "file"), "half");
     throw new Error("no more disk");
@@ -130,7 +131,7 @@ cache("a thing that failed half-way leaves nothing, and is made anew next time",
   assert.equal(await readdir(await madeOnce("thing", async () => undefined)), []);
 });
 
-cache("a lock and a draft left by a process that is gone do not stand in the way", async ({ home }) => {
+cache("a lock and a draft left by a process that is gone do not stand in the way", async () => {
   const gone = 2 ** 22 + 1; // no process of this machine has so high an id
   await madeOnce("other", async () => undefined);
   await mkdir(join(home, "headfast", "thing.lock"));
@@ -140,7 +141,7 @@ cache("a lock and a draft left by a process that is gone do not stand in the way
   assert.equal((await readdir(join(home, "headfast"))).sort(), ["other", "thing"]);
 });
 
-cache("a failure is remembered for as long as asked, not longer", async ({ home }) => {
+cache("a failure is remembered for as long as asked, not longer", async () => {
   assert.is(await recentFailure("mongod", 1000), undefined);
   await rememberFailure("mongod", "no way out");
   assert.is(await recentFailure("mongod", 60_000), "no way out");

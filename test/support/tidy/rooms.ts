@@ -30,7 +30,10 @@ export const rooms: Readonly<Record<string, Room>> = {
     packages: ["node:"],
   },
   services: { rooms: [], packages: ["node:", "ioredis", "mongodb", "mongodb-memory-server-core"] },
-  demo: { rooms: ["src/index.ts", "src/prefix.ts", "src/testing", "src/models", "services"], packages: ["node:", "picocolors", "ioredis", "mongodb"] },
+  demo: {
+    rooms: ["src/index.ts", "src/prefix.ts", "src/testing", "src/models", "services"],
+    packages: ["node:", "picocolors", "ioredis", "mongodb"],
+  },
   bench: { rooms: everything, packages: ["*"] },
   test: { rooms: everything, packages: ["*"] },
 };

@@ -199,17 +199,17 @@ async function measure(meter: Meter): Promise<void> {
   };
   const firstSend = await times(3, (n) => meter.send(`fresh ${n}`));
   const send = await times(5, () => meter.send("fresh 0"));
-  within("the first send of a session", firstSend, { redis: 2, mongo: 4 });
+  within("the first send of a session", firstSend, { redis: 2, mongo: 3 });
   within("a send", send, { redis: 2, mongo: 2 });
 
   const one = await meter.worker();
   const first = await times(3, (n) => meter.turn(`new ${n}`, firstSend));
-  within("a session's first turn", first, { redis: 11, mongo: 8 });
-  within("a warm turn", await times(7, () => meter.turn("new 0", send)), { redis: 11, mongo: 4 });
+  within("a session's first turn", first, { redis: 11, mongo: 6 });
+  within("a warm turn", await times(7, () => meter.turn("new 0", send)), { redis: 11, mongo: 3 });
   await one.close();
 
   const two = await meter.worker();
-  within("a cold turn", await times(3, (n) => meter.turn(`new ${n}`, send)), { redis: 11, mongo: 7 });
+  within("a cold turn", await times(3, (n) => meter.turn(`new ${n}`, send)), { redis: 11, mongo: 5 });
   await two.close();
 }
 

@@ -103,6 +103,7 @@ async function runPlain(redis: string, mongo: string, { sessions, turns }: Shape
   const client = await new MongoClient(mongo).connect();
   const collection = (kind: string) => client.db(name).collection<{ _id: string }>(kind, { writeConcern: { w: "majority" } });
   const connection = new Redis(redis, { maxRetriesPerRequest: null });
+  const blocking = connection.duplicate();
   const queue = new Queue(name, { connection });
   let ended = 0;
   let allEnded = (): void => undefined;
@@ -116,7 +117,7 @@ async function runPlain(redis: string, mongo: string, { sessions, turns }: Shape
       ended += 1;
       if (ended === sessions * turns) allEnded();
     },
-    { connection: connection.duplicate(), concurrency: inFlight, removeOnComplete: { count: 0 } },
+    { connection: blocking, concurrency: inFlight, removeOnComplete: { count: 0 } },
   );
   await worker.waitUntilReady();
   const began = performance.now();
@@ -134,6 +135,7 @@ async function runPlain(redis: string, mongo: string, { sessions, turns }: Shape
   await queue.obliterate({ force: true });
   await queue.close();
   connection.disconnect();
+  blocking.disconnect();
   await client.db(name).dropDatabase();
   await client.close();
   return (sessions * turns) / seconds;

@@ -12,7 +12,7 @@ Files under test/unit and test/simulation need no services; for all others Redis
 (HEADFAST_REDIS_URL and HEADFAST_MONGO_URL come first). One file alone: node --import tsx FILE.
 Exit code: 0 all passed, 1 something failed, 2 no file has such a name.`;
 
-/** Files at the same time where they need no services. The others share servers and measure time, so: one by one. */
+/** Files at the same time. Those that need services share them, but each has a namespace of its own; most of their time they wait. */
 const parallelFiles = 2;
 const fileMs = { short: 120_000, long: 600_000 };
 const exitMs = 5_000;
@@ -73,7 +73,7 @@ async function withServices(files: readonly string[], env: NodeJS.ProcessEnv, lo
       HEADFAST_MONGO_URL: services.mongo.url,
       HEADFAST_MONGO_STAND_IN: services.mongo.standIn ? "1" : "0",
     };
-    return await runFiles(files, 1, { ...env, ...urls }, long);
+    return await runFiles(files, parallelFiles, { ...env, ...urls }, long);
   } finally {
     await services.stop();
   }

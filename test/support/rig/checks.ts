@@ -14,15 +14,22 @@ export function inOrder(rows: readonly Row[], expected: ReadonlyMap<string, read
   }
 }
 
-/** Pairs of calls of one session that ran at the same time. A call without an end ended when its process was killed, before the next began. */
+/**
+ * Pairs of calls of one session that ran at the same time. A call without an end ended when its process was killed, before the
+ * next began. Two calls of one step are no pair: where a lease was lost unnoticed two holders may make it, and the log keeps one.
+ */
 export function overlaps(rows: readonly Row[]): [Row, Row][] {
   const found: [Row, Row][] = [];
   let last: Row | undefined;
   for (const row of [...rows].sort((a, b) => a.startedAt - b.startedAt)) {
-    if (last !== undefined && last.endedAt !== null && last.endedAt > row.startedAt) found.push([last, row]);
+    if (last !== undefined && last.endedAt !== null && last.endedAt > row.startedAt && !sameStep(last, row)) found.push([last, row]);
     if (last === undefined || (last.endedAt ?? 0) <= (row.endedAt ?? row.startedAt)) last = row;
   }
   return found;
+}
+
+function sameStep(a: Row, b: Row): boolean {
+  return a.turnId === b.turnId && a.step === b.step;
 }
 
 /** How many sessions have a call during which a call of another session ran. */

@@ -62,7 +62,7 @@ export async function compareWhole(
   return { ratio: ratios[Math.floor(ratios.length / 2)] ?? 0, bar: shape.bar, ours, plain, keysLeft };
 }
 
-async function runOurs(redis: string, mongo: string, { sessions, turns }: Shape): Promise<{ rate: number; keysLeft: number }> {
+export async function runOurs(redis: string, mongo: string, { sessions, turns }: Shape): Promise<{ rate: number; keysLeft: number }> {
   const namespace = `bench-${Date.now()}`;
   let ended = 0;
   let allEnded = (): void => undefined;
@@ -98,7 +98,7 @@ function counting(events: Headfast["internals"]["queues"]["events"], onEnd: () =
   return events;
 }
 
-async function runPlain(redis: string, mongo: string, { sessions, turns }: Shape): Promise<number> {
+export async function runPlain(redis: string, mongo: string, { sessions, turns }: Shape): Promise<number> {
   const name = `plain-${Date.now()}`;
   const client = await new MongoClient(mongo).connect();
   const collection = (kind: string) => client.db(name).collection<{ _id: string }>(kind, { writeConcern: { w: "majority" } });

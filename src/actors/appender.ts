@@ -38,7 +38,7 @@ export class Appender {
       if (hasOutcome(conversation.checkpoint, this.#number)) return false; // I4
       const entry = buildEntry(conversation.session, conversation.tail, await draft(), ledger.system, writer);
       if (await this.#insert(entry)) {
-        conversation.apply(entry);
+        conversation.apply(entry, true);
         return true;
       }
       this.#world.count("fenced");

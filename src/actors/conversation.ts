@@ -88,9 +88,9 @@ export class Conversation {
     return Math.min(limits.logBatchMax, read === 0 ? 1 : 16 * read);
   }
 
-  /** Appends an entry that stands. */
-  apply(entry: Entry): void {
-    this.#check(entry);
+  /** Appends an entry that stands. `own`: built here a moment ago, on this very tail, so there is nothing to check. */
+  apply(entry: Entry, own = false): void {
+    if (!own) this.#check(entry);
     for (const [i, message] of entry.messages.entries()) {
       this.last = message;
       const text = entry.rendered[i] ?? "";

@@ -1,9 +1,12 @@
 /** A bound on what someone else's code takes. */
 import type { System } from "../domain/ports.ts";
 
+/** Why a signal aborts that nobody needs any more: a constant, since making an error for each call costs. */
+export const finished = new Error("finished");
+
 /**
- * Runs `work` with a signal that aborts with the outer one or after `ms`; does not wait for work that ignores it.
- * Leaves no timer behind. Rejects with the outer signal's reason, or with `late()`.
+ * Runs `work` with a signal that aborts with the outer one, after `ms`, or when the work is done; does not wait for work that
+ * ignores it. Leaves no timer behind. Rejects with the outer signal's reason, or with `late()`.
  */
 export async function withTimeout<T>(
   system: System,
@@ -14,20 +17,20 @@ export async function withTimeout<T>(
 ): Promise<T> {
   outer.throwIfAborted();
   const inner = new AbortController();
-  const finished = new AbortController();
+  const { signal } = inner;
   const onOuter = (): void => inner.abort(outer.reason);
   outer.addEventListener("abort", onOuter, { once: true });
   const aborted = new Promise<never>((_, reject) => {
-    inner.signal.addEventListener("abort", () => reject(inner.signal.reason as Error), { once: true });
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
   });
-  void system.sleep(ms, finished.signal).then(() => {
-    if (!finished.signal.aborted) inner.abort(late());
+  aborted.catch(() => undefined); // when the work is done it concerns nobody
+  void system.sleep(ms, signal).then(() => {
+    if (!signal.aborted) inner.abort(late());
   });
   try {
-    return await Promise.race([work(inner.signal), aborted]);
+    return await Promise.race([work(signal), aborted]);
   } finally {
-    finished.abort();
     outer.removeEventListener("abort", onOuter);
-    aborted.catch(() => undefined); // a late abort concerns nobody any more
+    inner.abort(finished);
   }
 }

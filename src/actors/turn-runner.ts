@@ -105,13 +105,13 @@ export class TurnRunner {
 
   async #attempt(): Promise<Ran> {
     this.#enter({ at: "assembling", turn: this.#turn.number });
-    const beating = this.#startHeartbeat();
+    const ended = this.#world.heartbeats.start(() => this.#emit("turn.heartbeat", {}));
     try {
       if (this.#conversation.broken !== null) throw this.#conversation.broken;
       const prefix = await ensurePrefix(this.#world, this.#conversation, this.#bot);
       return await this.#steps(prefix);
     } finally {
-      beating.abort();
+      ended();
     }
   }
 
@@ -329,19 +329,6 @@ export class TurnRunner {
   #emit(type: TurnEvent["type"], data: Record<string, unknown>): void {
     const { session, turnId, generation } = this.#turn;
     this.#world.queues.events.publish({ session, seq: this.#conversation.tail.seq, type, turnId, generation, data });
-  }
-
-  #startHeartbeat(): AbortController {
-    const ended = new AbortController();
-    const { system } = this.#world.ledger;
-    const beat = async (): Promise<void> => {
-      while (!ended.signal.aborted) {
-        await system.sleep(limits.heartbeatMs, ended.signal);
-        if (!ended.signal.aborted) this.#emit("turn.heartbeat", {});
-      }
-    };
-    void beat();
-    return ended;
   }
 }
 

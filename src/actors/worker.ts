@@ -8,6 +8,7 @@ import { limits } from "../domain/limits.ts";
 import type { ActivationEnd, ActivationRunner, Bot, Lease, Ledger, Logger, Queues } from "../domain/ports.ts";
 import type { ManifestEntry, Turn } from "../domain/records.ts";
 import { WarmCopies } from "./conversation.ts";
+import { Heartbeats } from "./heartbeats.ts";
 import { MemoryObserver } from "./observer.ts";
 import { ProviderGate } from "./provider-gate.ts";
 import { letterFrom, Reconciler } from "./reconciler.ts";
@@ -54,6 +55,7 @@ export class Worker {
       parts: new Map(),
       reported: new Set(),
       gate: new ProviderGate(ledger.system),
+      heartbeats: new Heartbeats(ledger.system),
       settlement: new Settlement(ledger.store, ledger.system, log),
       warm: new WarmCopies(),
       stays: new Stays(),

@@ -4,6 +4,7 @@ import type { Bot, Queues } from "../domain/ports.ts";
 import type { Turn } from "../domain/records.ts";
 import type { Assembly } from "./assembly.ts";
 import type { WarmCopies } from "./conversation.ts";
+import type { Heartbeats } from "./heartbeats.ts";
 import type { ProviderGate } from "./provider-gate.ts";
 import type { Settlement } from "./settlement.ts";
 
@@ -11,6 +12,7 @@ export interface SessionWorld extends Assembly {
   queues: Queues;
   bots: ReadonlyMap<BotName, Bot>;
   gate: ProviderGate;
+  heartbeats: Heartbeats;
   settlement: Settlement;
   warm: WarmCopies;
   stays: Stays;

@@ -13,7 +13,8 @@ import { Crew, CrewWorker, workerOptions } from "./crew.ts";
 import type { Mailbox } from "./mailbox.ts";
 import { activationsQueue } from "./names.ts";
 import { activationJob, readActivation, readHead } from "./payloads.ts";
-import type { Stay, Stays } from "./stays.ts";
+import type { Stay } from "./stay.ts";
+import type { Stays } from "./stays.ts";
 
 /** What a runner needs of the queues. */
 export interface ActivationWorld {
@@ -69,7 +70,7 @@ export class Activations implements ActivationRunner {
     if (job.attemptsStarted <= 1) this.#world.mailbox.hint(session, readHead(job.data));
     const end = await this.#handled(job, stay);
     this.#world.mailbox.hint(session, undefined);
-    if (isLost(stay)) return this.#endLost(stay);
+    if (stay.ended?.code === "lease_lost") return this.#endLost(stay);
     this.#stays.end(stay, end.kind === "idle" || end.kind === "yield");
     await this.#finish(job, token, session, end);
   }
@@ -87,10 +88,16 @@ export class Activations implements ActivationRunner {
     }
   }
 
-  #lease(job: Job, stay: Stay): Lease {
-    const count = job.stalledCounter;
+  #lease({ stalledCounter: count, attemptsStarted }: Job, stay: Stay): Lease {
     const excused = count > 0 && (this.#world.link.restartedLately() || this.#stays.ownStall(stay));
-    return { session: stay.session, signal: stay.lease.signal, stall: { job: stay.job, count, excused }, fresh: job.attemptsStarted <= 1 };
+    return {
+      session: stay.session,
+      get signal() {
+        return stay.signal;
+      },
+      stall: { job: stay.job, count, excused },
+      fresh: attemptsStarted <= 1,
+    };
   }
 
   /** How the handler's end becomes BullMQ's: return, move and throw, or add and return. */
@@ -131,8 +138,4 @@ export class Activations implements ActivationRunner {
 async function handOver(job: Job, token: string): Promise<never> {
   await job.moveToWait(token);
   throw new WaitingError();
-}
-
-function isLost(stay: Stay): boolean {
-  return stay.lease.signal.aborted && asHeadfastError(stay.lease.signal.reason).code === "lease_lost";
 }

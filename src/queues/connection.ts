@@ -29,26 +29,11 @@ const patientOptions = { retryStrategy, maxRetriesPerRequest: null } satisfies R
 /** A connection whose copies can be cut with it: BullMQ makes one for each Worker's blocking read. */
 export class PatientRedis extends Redis {
   readonly #copies: Redis[] = [];
-  #corked: object | undefined;
 
   override duplicate(override?: Partial<RedisOptions>): Redis {
     const copy = super.duplicate(override);
     this.#copies.push(copy);
     return copy;
-  }
-
-  /** What one tick sends goes out in one write: a drain spends a third of its time in writes else. */
-  override sendCommand(...args: Parameters<Redis["sendCommand"]>): unknown {
-    const { stream } = this as unknown as { stream?: { cork(): void; uncork(): void } };
-    if (stream !== undefined && this.#corked !== stream) {
-      this.#corked = stream;
-      stream.cork();
-      process.nextTick(() => {
-        this.#corked = undefined;
-        stream.uncork();
-      });
-    }
-    return super.sendCommand(...args);
   }
 
   /** Ends all of them at once; what was still to be answered rejects. */

@@ -7,8 +7,8 @@ import type { RedisLink } from "./connection.ts";
 import { replyError } from "./errors.ts";
 import { shelfScript } from "./mailbox-scripts.ts";
 
-/** Operations in one script call: bounds how long Redis is held. */
-const operationsAtOnce = 128;
+/** Operations in one script call. Few enough that Redis begins while the tick still asks for more. */
+const operationsAtOnce = 16;
 /** How many ids one operation removes: far below what Lua can unpack. */
 const removedAtOnce = 1_000;
 
@@ -64,14 +64,15 @@ export class Shelf {
       const asked = this.#asked.get(prefix) ?? [];
       asked.push({ wait: `${prefix}:${queue}:wait`, count, remove, resolve, reject });
       this.#asked.set(prefix, asked);
-      if (asked.length === 1) process.nextTick(() => this.#send(prefix));
+      if (asked.length === operationsAtOnce) this.#send(prefix);
+      else if (asked.length === 1) process.nextTick(() => this.#send(prefix));
     });
   }
 
   #send(prefix: string): void {
-    const asked = this.#asked.get(prefix) ?? [];
+    const asked = this.#asked.get(prefix);
     this.#asked.delete(prefix);
-    for (let from = 0; from < asked.length; from += operationsAtOnce) void this.#call(asked.slice(from, from + operationsAtOnce));
+    if (asked !== undefined) void this.#call(asked);
   }
 
   async #call(operations: readonly Operation[]): Promise<void> {

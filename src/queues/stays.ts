@@ -8,16 +8,7 @@ import { HeadfastError } from "../domain/errors.ts";
 import type { SessionId } from "../domain/ids.ts";
 import { limits } from "../domain/limits.ts";
 import type { System } from "../domain/ports.ts";
-
-export interface Stay {
-  session: SessionId;
-  /** The activation's job, and how often it had stalled when the stay began. */
-  job: string;
-  stalls: number;
-  lease: AbortController;
-  /** On the monotonic clock: when the lock was taken or last renewed, as asked for, not as answered. */
-  renewedAt: number;
-}
+import { Stay } from "./stay.ts";
 
 export class Stays {
   readonly #system: System;
@@ -43,7 +34,7 @@ export class Stays {
       this.#own.set(session, { job, count: stalls });
       return undefined;
     }
-    const stay = { session, job, stalls, lease: new AbortController(), renewedAt: this.#system.monotonic() };
+    const stay = new Stay(session, job, stalls, this.#system.monotonic());
     this.#bySession.set(session, stay);
     this.#watching ??= this.#watch();
     return stay;
@@ -74,7 +65,7 @@ export class Stays {
   /** Aborts every stay: the worker goes away. */
   drain(): void {
     for (const stay of this.#bySession.values()) {
-      if (!stay.lease.signal.aborted) stay.lease.abort(new HeadfastError("draining", "this worker goes away"));
+      stay.end(new HeadfastError("draining", "this worker goes away"));
     }
   }
 
@@ -93,8 +84,8 @@ export class Stays {
 
   /** What a lost lease leads to, a stall, is not the session's fault: this process goes on. */
   #lose(stay: Stay, why: string): void {
-    if (stay.lease.signal.aborted) return;
+    if (stay.ended !== undefined) return;
     this.#own.set(stay.session, { job: stay.job, count: stay.stalls + 1 });
-    stay.lease.abort(new HeadfastError("lease_lost", `the lease of this session is lost: ${why}`));
+    stay.end(new HeadfastError("lease_lost", `the lease of this session is lost: ${why}`));
   }
 }

@@ -10,7 +10,7 @@ import type { SessionId } from "../domain/ids.ts";
 import { limits } from "../domain/limits.ts";
 import { emptyTail } from "../domain/log.ts";
 import type { Message } from "../domain/messages.ts";
-import type { Store } from "../domain/ports.ts";
+import type { SessionHint, Store } from "../domain/ports.ts";
 import type { Prefix } from "../domain/prefix.ts";
 import type { Checkpoint, Entry, Ownership, Wrote } from "../domain/records.ts";
 
@@ -58,6 +58,14 @@ export class Conversation {
 
   get checkpoint(): Checkpoint {
     return this.tail.checkpoint;
+  }
+
+  /** The hint, if what is stored of the session lags enough for it to be worth a write; else null. */
+  hintFor(hint: SessionHint): SessionHint | null {
+    const { lastSeq, activeAt } = this.owner;
+    if (hint.lastSeq - lastSeq < limits.hintLagMax && Math.abs(hint.activeAt - activeAt) < limits.hintLagMs) return null;
+    this.owner = { ...this.owner, ...hint };
+    return hint;
   }
 
   /** Length (UTF-16 units) and SHA-256 of the recorded messages, as a checkpoint carries them. */

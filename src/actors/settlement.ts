@@ -21,9 +21,10 @@ export class Settlement {
     this.#log = log;
   }
 
-  add(mark: SettledMark | null, hint: SessionHint): void {
-    if (mark !== null) this.#marks.push(mark);
-    this.#hints.set(hint.session, hint);
+  /** `hint`: null where the stored one is near enough. */
+  add(mark: SettledMark, hint: SessionHint | null): void {
+    this.#marks.push(mark);
+    if (hint !== null) this.#hints.set(hint.session, hint);
     if (this.#marks.length >= limits.flushMax) void this.flush();
     else this.#arm();
   }
@@ -60,7 +61,7 @@ export class Settlement {
     this.#hints = new Map();
     try {
       if (marks.length > 0) await this.#store.turns.settle(marks);
-      await this.#store.ownership.touch(hints);
+      if (hints.length > 0) await this.#store.ownership.touch(hints);
     } catch (error) {
       this.#log.warn({ error: String(error), marks: marks.length }, "marks of finished turns not written; the reconciler will find them");
       if (marks.length < 10 * limits.flushMax) this.#marks.unshift(...marks);

@@ -309,10 +309,8 @@ export class TurnRunner {
     const { seq } = this.#conversation.tail;
     const { ledger } = this.#world;
     const letter = outcome === "dead" ? uniqueMark(ledger.shardOf(session), ledger.system) : null;
-    this.#world.settlement.add(
-      { session, number, outcome, outcomeSeq: seq, letter },
-      { session, lastNumber: number, lastSeq: seq, activeAt: ledger.system.now() },
-    );
+    const hint = this.#conversation.hintFor({ session, lastNumber: number, lastSeq: seq, activeAt: ledger.system.now() });
+    this.#world.settlement.add({ session, number, outcome, outcomeSeq: seq, letter }, hint);
     if (letter !== null) {
       await this.#world.settlement.flush(); // listed before its host hears of it
       await this.#world.letterOf(this.#turn, seq);

@@ -163,6 +163,9 @@ export const limits = {
   /** Marks of finished turns are flushed this often or at this many. */
   flushMs: 2_000,
   flushMax: 500,
+  /** A session's stored hints may lag by this many entries, and by this long: a search from them takes a few reads more. */
+  hintLagMax: 8,
+  hintLagMs: 60_000,
   /** Open turns that one pass of the reconciler looks at before it starts the next page. */
   reconcilePageMax: 500,
   /** A stall seen this soon after a Redis restart is not charged as a crash. */

@@ -1,5 +1,5 @@
 /** `npm test`: every test file in a process of its own, on services that are found or started for it. See `--help`. */
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { endRunningFiles, type FileResult, runTestFile } from "./support/test-file.ts";
@@ -12,8 +12,11 @@ Files under test/unit and test/simulation need no services; for all others Redis
 (HEADFAST_REDIS_URL and HEADFAST_MONGO_URL come first). One file alone: node --import tsx FILE.
 Exit code: 0 all passed, 1 something failed, 2 no file has such a name.`;
 
-/** Files at the same time. Those that need services share them, but each has a namespace of its own; most of their time they wait. */
-const parallelFiles = 2;
+/**
+ * Two files run at a time, in two lanes: those that start processes or servers of their own and measure how long something
+ * takes, one by one, and beside them all others.
+ */
+const startsProcesses = /support\/rig|support\/cli|services\/launcher|demo\/run|image\.sh/;
 const fileMs = { short: 120_000, long: 600_000 };
 const exitMs = 5_000;
 
@@ -50,22 +53,17 @@ function needsServices(file: string): boolean {
 }
 
 async function runAll(files: readonly string[], long: boolean): Promise<FileResult[]> {
+  const env = environment(long);
   const alone = files.filter((file) => !needsServices(file));
   const served = files.filter(needsServices);
-  const env = environment(long);
-  const results = await runFiles(alone, parallelFiles, env, long);
-  if (served.length === 0) return results;
-  return [...results, ...(await withServices(served, env, long))];
-}
-
-async function withServices(files: readonly string[], env: NodeJS.ProcessEnv, long: boolean): Promise<FileResult[]> {
+  if (served.length === 0) return runLanes(alone, env, long);
   // Only here: tests that need no services run where the launcher's libraries are missing.
   const { findOrStart } = await import("../services/launcher.ts");
   let services: Awaited<ReturnType<typeof findOrStart>>;
   try {
     services = await findOrStart({ log: (line) => console.log(`     ${line}`) });
   } catch (error) {
-    return withoutServices(files, error);
+    return [...(await runLanes(alone, env, long)), ...withoutServices(served, error)];
   }
   try {
     const urls = {
@@ -73,10 +71,21 @@ async function withServices(files: readonly string[], env: NodeJS.ProcessEnv, lo
       HEADFAST_MONGO_URL: services.mongo.url,
       HEADFAST_MONGO_STAND_IN: services.mongo.standIn ? "1" : "0",
     };
-    return await runFiles(files, parallelFiles, { ...env, ...urls }, long);
+    return await runLanes(files, { ...env, ...urls }, long);
   } finally {
     await services.stop();
   }
+}
+
+async function runLanes(files: readonly string[], env: NodeJS.ProcessEnv, long: boolean): Promise<FileResult[]> {
+  const heavy = files.filter((file) => startsProcesses.test(readFileSync(join(root, file), "utf8")));
+  const light = files.filter((file) => !heavy.includes(file));
+  const lanes = heavy.length === 0 ? halves(light) : [heavy, light];
+  return (await Promise.all(lanes.map((lane) => runFiles(lane, env, long)))).flat();
+}
+
+function halves(files: readonly string[]): string[][] {
+  return [0, 1].map((lane) => files.filter((_, n) => n % 2 === lane));
 }
 
 /** What cannot run has failed: never a green run without services. */
@@ -91,17 +100,13 @@ function environment(long: boolean): NodeJS.ProcessEnv {
   return { ...Object.fromEntries(inherited), ...(long ? { HEADFAST_LONG: "1" } : {}) };
 }
 
-async function runFiles(files: readonly string[], atOnce: number, env: NodeJS.ProcessEnv, long: boolean): Promise<FileResult[]> {
+async function runFiles(files: readonly string[], env: NodeJS.ProcessEnv, long: boolean): Promise<FileResult[]> {
   const results: FileResult[] = [];
-  const waiting = [...files];
-  const runNext = async (): Promise<void> => {
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-      const result = await runTestFile(file, { fileMs: long ? fileMs.long : fileMs.short, exitMs }, env);
-      report(result);
-      results.push(result);
-    }
-  };
-  await Promise.all(Array.from({ length: atOnce }, runNext));
+  for (const file of files) {
+    const result = await runTestFile(file, { fileMs: long ? fileMs.long : fileMs.short, exitMs }, env);
+    report(result);
+    results.push(result);
+  }
   return results;
 }
 

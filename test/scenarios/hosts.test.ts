@@ -140,7 +140,10 @@ async function sizesStayBounded(rig: Rig): Promise<void> {
     "every note told once, in order",
   );
   assert.ok(told.every((notes) => notes.length <= limits.notesToldMax));
-  await until("the marks are flushed", async () => (await (await rig.host()).sessions.get("s")).owner.lastNumber === c7.turns + 1);
+  await until(
+    "the marks are flushed",
+    async () => (await (await rig.host()).sessions.get("s")).owner.lastNumber > c7.turns - limits.hintLagMax,
+  );
   await looking(rig, async (db) => {
     for await (const document of db.collection("session_ownership").find({})) assert.ok(BSON.calculateObjectSize(document) < 64 * 1024);
     for await (const document of db.collection("turns").find({ session: "s" })) assert.ok(BSON.calculateObjectSize(document) < 8 * 1024);

@@ -88,8 +88,8 @@ export class Activations implements ActivationRunner {
     }
   }
 
-  #lease({ stalledCounter: count, attemptsStarted }: Job, stay: Stay): Lease {
-    const excused = count > 0 && (this.#world.link.restartedLately() || this.#stays.ownStall(stay));
+  #lease({ stalledCounter: count, attemptsStarted, timestamp }: Job, stay: Stay): Lease {
+    const excused = count > 0 && (this.#world.link.restartedSince(timestamp) || this.#stays.ownStall(stay));
     return {
       session: stay.session,
       get signal() {

@@ -115,9 +115,13 @@ export class RedisLink {
     return this.#time.redis + passed;
   }
 
-  /** True shortly after the server process began: what vanished then, vanished with it (rule 13). */
-  restartedLately(): boolean {
-    return this.#system.monotonic() - this.#serverSince < limits.restartGraceMs;
+  /**
+   * True shortly after the server process began, for a job that was added before (wall clock, milliseconds): whoever held it
+   * vanished with the server, and crashed no more than that (rule 13).
+   */
+  restartedSince(addedAt: number): boolean {
+    const since = this.#system.monotonic() - this.#serverSince;
+    return since < limits.restartGraceMs && addedAt < this.#system.now() - since;
   }
 
   onRestart(listener: () => void): void {

@@ -64,8 +64,8 @@ export class Shelf {
       const asked = this.#asked.get(prefix) ?? [];
       asked.push({ wait: `${prefix}:${queue}:wait`, count, remove, resolve, reject });
       this.#asked.set(prefix, asked);
-      if (asked.length === operationsAtOnce) this.#send(prefix);
-      else if (asked.length === 1) process.nextTick(() => this.#send(prefix));
+      if (asked.length === ((globalThis as any).OPS ?? 16)) this.#send(prefix);
+      else if (asked.length === 1) ((globalThis as any).LATER ?? process.nextTick)(() => this.#send(prefix));
     });
   }
 

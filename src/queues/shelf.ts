@@ -7,8 +7,8 @@ import type { RedisLink } from "./connection.ts";
 import { replyError } from "./errors.ts";
 import { shelfScript } from "./mailbox-scripts.ts";
 
-/** Operations in one script call. Few enough that Redis begins while the tick still asks for more. */
-const operationsAtOnce = 16;
+/** Operations in one script call: bounds how long Redis is held. */
+const operationsAtOnce = 64;
 /** How many ids one operation removes: far below what Lua can unpack. */
 const removedAtOnce = 1_000;
 
@@ -64,8 +64,8 @@ export class Shelf {
       const asked = this.#asked.get(prefix) ?? [];
       asked.push({ wait: `${prefix}:${queue}:wait`, count, remove, resolve, reject });
       this.#asked.set(prefix, asked);
-      if (asked.length === ((globalThis as any).OPS ?? 16)) this.#send(prefix);
-      else if (asked.length === 1) ((globalThis as any).LATER ?? process.nextTick)(() => this.#send(prefix));
+      if (asked.length === operationsAtOnce) this.#send(prefix);
+      else if (asked.length === 1) setImmediate(() => this.#send(prefix));
     });
   }
 

@@ -43,6 +43,7 @@ const memoryPrompt =
 
 /** Checks a bot whole, once. @throws `configuration`, `invalid_id` */
 export function defineBot(definition: BotDefinition): Bot {
+  checkDefinition(definition);
   const { model, attempts = limits.attemptsMax, onDead = "skip" } = definition;
   const memory =
     typeof definition.memory === "string" ? gitRepository({ path: definition.memory, system: realSystem }) : (definition.memory ?? null);
@@ -53,9 +54,45 @@ export function defineBot(definition: BotDefinition): Bot {
     throw new HeadfastError("configuration", `attempts must be a whole number from 1 to 100, got ${attempts}`);
   if (onDead !== "skip" && onDead !== "park")
     throw new HeadfastError("configuration", `onDead must be "skip" or "park", got ${JSON.stringify(onDead)}`);
-  if (typeof model?.call !== "function") throw new HeadfastError("configuration", `bot ${JSON.stringify(definition.name)} needs a model`);
   const rolePrompts = [...(definition.rolePrompts ?? []).map((text) => text.toWellFormed()), ...(memory === null ? [] : [memoryPrompt])];
   return { name: checkBotName(definition.name), model, tools, rolePrompts, memory, attemptsMax: attempts, onDead };
+}
+
+const botFields = new Set(["name", "model", "memory", "tools", "fileTools", "rolePrompts", "attempts", "onDead"]);
+
+/** What a program without types may get wrong: each field by its name. */
+function checkDefinition(definition: BotDefinition): void {
+  const no = (what: string): HeadfastError => new HeadfastError("configuration", `defineBot: ${what}`);
+  if (definition === null || typeof definition !== "object") throw no("give an object { name, model, … }");
+  const unknown = Object.keys(definition).find((field) => !botFields.has(field));
+  if (unknown !== undefined) throw no(`there is no field ${JSON.stringify(unknown)}; there are ${[...botFields].join(", ")}`);
+  const { memory, tools, rolePrompts, model } = definition;
+  if (memory !== undefined && (typeof memory === "string" ? memory === "" : typeof memory?.look !== "function"))
+    throw no("memory must be the path of a git working tree");
+  if (rolePrompts !== undefined && !(Array.isArray(rolePrompts) && rolePrompts.every((text) => typeof text === "string")))
+    throw no("rolePrompts must be a list of texts");
+  if (
+    tools !== undefined &&
+    !(
+      Array.isArray(tools) &&
+      tools.every(
+        (tool) =>
+          typeof tool?.run === "function" &&
+          typeof tool.name === "string" &&
+          typeof tool.description === "string" &&
+          tool.inputSchema !== undefined,
+      )
+    )
+  )
+    throw no("tools must be a list of what defineTool gives");
+  if (typeof model?.call !== "function") throw no("model must be an object with a call, as docs/models.md says");
+  if (
+    typeof model.name !== "string" ||
+    typeof model.limitKey !== "string" ||
+    !(model.maxTokens > 0) ||
+    typeof model.dialect?.renderBody !== "function"
+  )
+    throw no("model must have name, dialect, maxTokens and limitKey, as docs/models.md says");
 }
 
 export interface Connection {
@@ -223,6 +260,8 @@ export async function startWorker(options: Connection & WorkerSettings): Promise
 
 async function runWorker({ ledger, queues, log }: Opened, settings: WorkerSettings): Promise<Worker> {
   const { bots, concurrency = 64, observeEveryMs = 0 } = settings;
+  if (!Array.isArray(bots) || bots.some((bot) => typeof bot?.attemptsMax !== "number"))
+    throw new HeadfastError("configuration", "bots must be a list of what defineBot gives");
   if (!Number.isInteger(concurrency) || concurrency < 1)
     throw new HeadfastError("configuration", `concurrency must be a whole number from 1 on, got ${concurrency}`);
   const worker = new Worker({ ledger, queues, bots, log, concurrency, observeEveryMs });

@@ -4,20 +4,21 @@
  */
 import { checkTurnRequest, claimSession, freshTurn, placeTurn, type TurnRequest } from "../domain/acceptance.ts";
 import { hasOutcome } from "../domain/checkpoint.ts";
-import { isHeadfastError } from "../domain/errors.ts";
+import { HeadfastError, isHeadfastError } from "../domain/errors.ts";
 import type { SessionId } from "../domain/ids.ts";
 import type { Ledger, Logger, QueuedTurn, Queues, RefusedJob } from "../domain/ports.ts";
 import { sha256 } from "../domain/prefix.ts";
-import { type Checkpoint, recordVersion, type Turn } from "../domain/records.ts";
+import type { Checkpoint, Turn } from "../domain/records.ts";
 
-type Numbered = QueuedTurn & { number: number };
+/** A job of the queue with the turn that MongoDB has under its number. */
+type Head = { jobId: string; turn: Turn };
 
 export class MailboxView {
   readonly #session: SessionId;
   readonly #ledger: Ledger;
   readonly #queues: Queues;
   readonly #log: Logger;
-  #heads: Numbered[] = [];
+  #heads: Head[] = [];
   #remove: string[] = [];
 
   constructor(session: SessionId, ledger: Ledger, queues: Queues, log: Logger) {
@@ -39,9 +40,9 @@ export class MailboxView {
     if (this.#remove.length > 0) await this.refresh();
   }
 
-  /** The head of that number, if it is here. */
-  find(number: number): Numbered | undefined {
-    return this.#heads.find((head) => head.number === number);
+  /** The turn of that number as it was read with the heads, if it is here. */
+  find(number: number): Turn | undefined {
+    return this.#heads.find((head) => head.turn.number === number)?.turn;
   }
 
   get empty(): boolean {
@@ -50,10 +51,10 @@ export class MailboxView {
 
   /** Notes every head that has an outcome for removal. */
   drop(checkpoint: Checkpoint): void {
-    const ended = this.#heads.filter((head) => hasOutcome(checkpoint, head.number));
+    const ended = this.#heads.filter((head) => hasOutcome(checkpoint, head.turn.number));
     if (ended.length === 0) return;
     this.#remove.push(...ended.map((head) => head.jobId));
-    this.#heads = this.#heads.filter((head) => !hasOutcome(checkpoint, head.number));
+    this.#heads = this.#heads.filter((head) => !hasOutcome(checkpoint, head.turn.number));
   }
 
   get pendingRemovals(): number {
@@ -61,18 +62,28 @@ export class MailboxView {
   }
 
   async #take(found: (QueuedTurn | RefusedJob)[]): Promise<void> {
-    const heads: Numbered[] = [];
-    for (const job of found) {
+    const known = await Promise.all(found.map((job) => this.#known(job)));
+    const heads: Head[] = [];
+    for (const [i, job] of found.entries()) {
+      const turn = known[i];
       if ("refused" in job) await this.#refuse(job);
-      else if (job.number !== undefined) heads.push(job as Numbered);
+      else if (turn !== undefined) heads.push({ jobId: job.jobId, turn });
       else heads.push(...(await this.#accept(job)));
     }
     this.#heads = heads;
   }
 
+  /** What a job says of its number is believed only if MongoDB has this very turn under it (I4). */
+  async #known(job: QueuedTurn | RefusedJob): Promise<Turn | undefined> {
+    if ("refused" in job || job.number === undefined) return undefined;
+    const turn = await this.#ledger.store.turns.byNumber(this.#session, job.number);
+    return turn?.turnId === job.turnId && turn.generation === job.generation ? turn : undefined;
+  }
+
   /** A turn of another client is acknowledged, and gets its number, here. */
-  async #accept(job: QueuedTurn): Promise<Numbered[]> {
+  async #accept(job: QueuedTurn): Promise<Head[]> {
     try {
+      if (job.generation !== 0) throw new HeadfastError("invalid_input", "generation: no such replay was asked for");
       const request = checkTurnRequest(requestOf(this.#session, job));
       const owner = await claimSession(this.#ledger, request.session, request.bot);
       const { turn, duplicate } = await placeTurn(this.#ledger, freshTurn(this.#ledger, request, job.generation), owner.lastNumber);
@@ -84,7 +95,7 @@ export class MailboxView {
         });
         return [];
       }
-      return [{ ...job, number: turn.number }];
+      return [{ jobId: job.jobId, turn }];
     } catch (error) {
       if (!isHeadfastError(error) || error.kind !== "terminal") throw error;
       await this.#refuse({ jobId: job.jobId, refused: `${error.code}: ${error.message}`, raw: JSON.stringify(job) });
@@ -110,36 +121,5 @@ function requestOf(session: SessionId, job: QueuedTurn): TurnRequest {
     ...(user && { user }),
     ...(deliverTo && { deliverTo }),
     ...(traceparent && { traceparent }),
-  };
-}
-
-/** A turn of the queue as a record, where its document need not be read: first stay, nothing spent yet. */
-export function turnFromQueue(session: SessionId, head: Numbered): Turn | undefined {
-  if (head.input === undefined) return undefined;
-  return {
-    v: recordVersion,
-    session,
-    number: head.number,
-    turnId: head.turnId,
-    generation: head.generation,
-    bot: head.bot,
-    input: head.input,
-    inputSha256: "",
-    ...(head.user && { user: head.user }),
-    ...(head.deliverTo && { deliverTo: head.deliverTo }),
-    ...(head.traceparent && { traceparent: head.traceparent }),
-    acceptedAt: "",
-    writer: "",
-    attempts: [],
-    attemptsSpent: 0,
-    dueAt: null,
-    crashes: 0,
-    stallSeen: null,
-    startMark: null,
-    cancelMark: null,
-    open: null,
-    outcome: null,
-    outcomeSeq: null,
-    letter: null,
   };
 }

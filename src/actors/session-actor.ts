@@ -28,7 +28,7 @@ import type { ActivationEnd, Lease } from "../domain/ports.ts";
 import type { Turn } from "../domain/records.ts";
 import { OwnerChanged } from "./assembly.ts";
 import { Conversation } from "./conversation.ts";
-import { MailboxView, turnFromQueue } from "./mailbox-view.ts";
+import { MailboxView } from "./mailbox-view.ts";
 import { type Ran, type State, ways } from "./states.ts";
 import { TurnRunner } from "./turn-runner.ts";
 import type { SessionWorld } from "./world.ts";
@@ -81,8 +81,7 @@ export class SessionActor {
       const turn = await this.#head(conversation);
       if (turn === null) return this.#atRest();
       if (this.#ended >= limits.turnsPerActivationMax || this.#world.ledger.system.monotonic() - began > limits.activationMsMax) {
-        await this.#mailbox.flush();
-        return { kind: "yield" };
+        return this.#flushed({ kind: "yield" });
       }
       const ran = await this.#run(conversation, turn);
       if (typeof ran === "object") return this.#flushed(ran);
@@ -160,7 +159,7 @@ export class SessionActor {
     const queued = this.#lease.fresh ? this.#mailbox.find(number) : undefined;
     // Behind a turn that ran, an empty queue ends the stay: who adds to it wakes the session, and the reconciler mends.
     if (this.#lease.fresh && queued === undefined && this.#ended > 0 && this.#mailbox.empty) return null;
-    return (queued && turnFromQueue(this.#session, queued)) ?? (await turns.byNumber(this.#session, number)) ?? null;
+    return queued ?? (await turns.byNumber(this.#session, number)) ?? null;
   }
 
   async #required(number: number): Promise<Turn> {
@@ -178,6 +177,7 @@ export class SessionActor {
     const bot = this.#world.bots.get(conversation.checkpoint.bot);
     if (bot === undefined) {
       this.#world.count("unserved");
+      this.#sayUnserved(conversation.checkpoint.bot);
       return { kind: "delay", ms: limits.unservedMs, reason: `bot ${conversation.checkpoint.bot} is not served here` };
     }
     const runner = new TurnRunner(this.#world, this.#lease, conversation, bot, turn, (state) => this.#enter(state));
@@ -196,6 +196,14 @@ export class SessionActor {
       this.#runner = null;
       this.#enter({ at: "idle" });
     }
+  }
+
+  /** Once per bot: a mistyped name must not wait in silence. */
+  #sayUnserved(bot: string): void {
+    const key = `unserved:${bot}`;
+    if (this.#world.reported.has(key)) return;
+    this.#world.reported.add(key);
+    this.#world.log.warn({ bot, session: this.#session }, "a session of a bot that this worker does not serve waits for one that does");
   }
 
   async #atRest(): Promise<ActivationEnd> {

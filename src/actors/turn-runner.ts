@@ -7,7 +7,7 @@ import { uniqueMark } from "../domain/acceptance.ts";
 import type { Draft } from "../domain/entry.ts";
 import { asHeadfastError, type Cause, causeOf, HeadfastError } from "../domain/errors.ts";
 import { limits } from "../domain/limits.ts";
-import type { AssistantMessage, Message, ToolCall } from "../domain/messages.ts";
+import type { AssistantMessage, Message, ToolCall, Usage } from "../domain/messages.ts";
 import { mergeWrote } from "../domain/net-change.ts";
 import { cancelDraft } from "../domain/operations.ts";
 import type { Bot, Lease, ModelReply, TurnEvent } from "../domain/ports.ts";
@@ -200,7 +200,7 @@ export class TurnRunner {
     const reply = await this.#world.gate.pass(model.limitKey, () =>
       withTimeout(this.#world.ledger.system, limits.modelCallMsMax, this.#signal, call, late),
     );
-    return checkedReply(reply);
+    return checkedReply(reply, model.name);
   }
 
   // ── ends other than done ───────────────────────────────────────────────────────────────────────
@@ -334,9 +334,9 @@ function openCalls(last: Message | null): readonly ToolCall[] {
   return last?.role === "assistant" ? last.toolCalls : [];
 }
 
-/** What a model answers is untrusted: bounded before it is kept. */
-function checkedReply(reply: ModelReply): ModelReply {
-  const { text, toolCalls } = reply.message;
+/** What a model answers is untrusted: its shape is checked, and it is bounded, before it is kept. */
+function checkedReply(reply: ModelReply, model: string): ModelReply {
+  const { text, toolCalls } = shaped(reply, model);
   if (toolCalls.length > limits.toolCallsPerStepMax)
     throw new HeadfastError(
       "reply_too_large",
@@ -354,5 +354,28 @@ function checkedReply(reply: ModelReply): ModelReply {
       arguments: call.arguments.toWellFormed(),
     })),
   };
-  return { ...reply, message };
+  return { message, usage: checkedUsage(reply.usage) };
+}
+
+function shaped(reply: ModelReply, model: string): AssistantMessage {
+  const message = (reply as Partial<ModelReply> | null | undefined)?.message as Partial<AssistantMessage> | undefined;
+  const calls = message?.toolCalls;
+  const callsFit =
+    Array.isArray(calls) && calls.every((call) => [call?.id, call?.name, call?.arguments].every((part) => typeof part === "string"));
+  if (typeof message?.text === "string" && callsFit) return message as AssistantMessage;
+  throw new HeadfastError(
+    "model_failed",
+    `the model ${JSON.stringify(model)} answered what is no reply; expected { message: { role, text, toolCalls: [{ id, name, arguments }] }, usage }`,
+  );
+}
+
+/** Figures that cannot be are "not reported": they must not cost the answer. */
+function checkedUsage(usage: Usage | undefined): Usage {
+  const figure = (value: unknown): number | null => (typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : null);
+  return {
+    fresh: figure(usage?.fresh),
+    cacheRead: figure(usage?.cacheRead),
+    cacheWrite: figure(usage?.cacheWrite),
+    output: figure(usage?.output),
+  };
 }

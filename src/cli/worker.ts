@@ -23,16 +23,18 @@ async function work(call: Call): Promise<ExitCode> {
   dieOnBugs(log);
   const stop = asked(log);
   const bots = await requiredBots(call);
+  stop.whileStarting(true);
   const hf = await Headfast.start({ ...place, bots, concurrency, drainMs, observeEveryMs, logger: portLogger(log) });
+  stop.whileStarting(false);
   await readiness(hf, stop.signal);
   if (!stop.signal.aborted)
     log.info({ bots: bots.map(({ name }) => name), namespace: place.namespace, concurrency, worker: hf.internals.ledger.worker }, "ready");
   await aborted(stop.signal);
   log.info({ drain_ms: drainMs }, "draining");
-  await hf.close();
-  log.info({}, "stopped");
+  const closed = await Promise.race([hf.close().then(() => true), realSystem.sleep(drainMs + limits.closeGraceMs).then(() => false)]);
+  log.info({}, closed ? "stopped" : "stopped; a server that did not answer was not waited for");
   stop.release();
-  return exit.ok;
+  process.exit(exit.ok); // whatever still waits for an absent server has nothing left to save
 }
 
 /** Every line is redacted as a whole, and written before the next thing happens. */
@@ -67,12 +69,15 @@ function dieOnBugs(log: Pino): void {
 interface Stop {
   /** Aborted by the first signal. */
   signal: AbortSignal;
+  /** Nothing runs yet that would have to be drained: a signal ends the process. */
+  whileStarting(starting: boolean): void;
   /** Hears signals no longer. */
   release(): void;
 }
 
 function asked(log: Pino): Stop {
   const controller = new AbortController();
+  let starting = false;
   const listener = (name: NodeJS.Signals): void => {
     if (controller.signal.aborted) {
       log.warn({ signal: name }, "second signal: ending at once; others take over what ran here");
@@ -80,10 +85,14 @@ function asked(log: Pino): Stop {
     }
     log.info({ signal: name }, "asked to stop");
     controller.abort();
+    if (starting) process.exit(exit.ok);
   };
   for (const name of signals) process.on(name, listener);
   return {
     signal: controller.signal,
+    whileStarting: (now) => {
+      starting = now;
+    },
     release: () => {
       for (const name of signals) process.off(name, listener);
     },

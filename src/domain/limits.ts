@@ -190,6 +190,8 @@ export const limits = {
   leaseCheckMs: 500,
   /** How long a worker waits on SIGTERM for what runs. */
   drainMs: 20_000,
+  /** How long a worker that has drained waits for servers that do not answer. */
+  closeGraceMs: 3_000,
   /** A session active within this time is live. */
   liveMs: 24 * 60 * 60_000,
   /** Live sessions told at once by one observation. */

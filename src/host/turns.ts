@@ -65,9 +65,12 @@ export class HostTurns {
    * @param options `timeoutMs`: give up waiting (the turn goes on). @throws `wait_timeout`, `turn_not_found`
    */
   async wait(turn: TurnName, options: { timeoutMs?: number; signal?: AbortSignal } = {}): Promise<Ended> {
-    const watch = await this.#watch(turn);
+    const began = this.#ledger.system.monotonic();
+    const watch = await this.#patiently(() => this.#watch(turn), options);
+    const { timeoutMs } = options;
+    const left = timeoutMs === undefined ? {} : { timeoutMs: Math.max(0, timeoutMs - (this.#ledger.system.monotonic() - began)) };
     try {
-      return await watch.end(options);
+      return await watch.end({ ...options, ...left });
     } finally {
       await watch.close();
     }
@@ -134,6 +137,20 @@ export class HostTurns {
     const inRedis = await Promise.race([added, timeout]);
     late.abort();
     return inRedis;
+  }
+
+  /** An outage is waited out, as long as the caller would wait for the turn. */
+  async #patiently<T>(work: () => Promise<T>, { timeoutMs, signal }: { timeoutMs?: number; signal?: AbortSignal }): Promise<T> {
+    const { system } = this.#ledger;
+    const until = system.monotonic() + (timeoutMs ?? Number.POSITIVE_INFINITY);
+    for (;;) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!(error instanceof HeadfastError) || error.kind !== "later" || signal?.aborted || system.monotonic() >= until) throw error;
+        await system.sleep(limits.outageMsMin, signal);
+      }
+    }
   }
 
   async #watch(name: TurnName): Promise<TurnWatch> {

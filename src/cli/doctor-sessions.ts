@@ -1,5 +1,5 @@
 /** What `doctor` finds out about sessions: stuck, parked, dead letters, and one session's log and prefix. */
-import { HeadfastError } from "../domain/errors.ts";
+import { HeadfastError, isHeadfastError } from "../domain/errors.ts";
 import { limits } from "../domain/limits.ts";
 import { sha256 } from "../domain/prefix.ts";
 import { type WaitingSession, waitingSessions } from "../host/waiting.ts";
@@ -107,6 +107,9 @@ async function letters(hf: Headfast): Promise<Check> {
 }
 
 async function oneSession(hf: Headfast, session: string): Promise<Check[]> {
+  await hf.sessions.get(session).catch((error: unknown) => {
+    if (isHeadfastError(error, "session_not_found")) throw error; // a name that is not there is no damage
+  });
   return [await logCheck(hf, session), await prefixCheck(hf, session)];
 }
 

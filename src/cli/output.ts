@@ -63,9 +63,16 @@ function escaped(character: string): string {
   return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
 }
 
+/** A cell longer than this would tear every row apart; `--json` has it whole. */
+const cellMax = 80;
+
+function fitting(cell: string): string {
+  return cell.length <= cellMax ? cell : `${[...cell].slice(0, cellMax - 1).join("")}…`;
+}
+
 /** Columns of one-line cells, aligned, with a heading. */
 export function table(heading: readonly string[], rows: readonly (readonly string[])[]): string {
-  const all = [heading, ...rows.map((row) => row.map(shown))];
+  const all = [heading, ...rows.map((row) => row.map((cell) => fitting(shown(cell))))];
   const widths = heading.map((_, column) => Math.max(...all.map((row) => (row[column] ?? "").length)));
   return all
     .map((row) =>

@@ -131,11 +131,16 @@ async function reown(call: Call): Promise<ExitCode> {
   const [session = ""] = call.args;
   const to = call.options.required("to");
   const actor = { by: operator(call), why: call.options.required("why") };
-  const owner = await withHost(call, (hf) => hf.sessions.reown(session, to, actor));
+  const { before, owner } = await withHost(call, async (hf) => ({
+    before: (await hf.sessions.get(session)).owner.ownerEpoch,
+    owner: await hf.sessions.reown(session, to, actor),
+  }));
   const { bot, ownerEpoch } = owner;
-  call.out.answer(
-    { session, bot, ownerEpoch, ...actor },
-    () => `the session belongs to ${bot} now (owner epoch ${ownerEpoch}); its prefix is taken anew with the next turn`,
+  const changed = ownerEpoch !== before;
+  call.out.answer({ session, bot, ownerEpoch, changed, ...actor }, () =>
+    changed
+      ? `the session belongs to ${bot} now (owner epoch ${ownerEpoch}); its prefix is taken anew with the next turn`
+      : `the session belongs to ${bot} already; nothing changed`,
   );
   return exit.ok;
 }

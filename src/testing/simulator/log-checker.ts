@@ -167,7 +167,8 @@ export class FollowedLog {
   #apply(entry: Entry): void {
     this.messages.push(...entry.rendered);
     if (entry.kind === "step") this.#open = { number: entry.turn?.number ?? 0, steps: entry.step ?? 0 };
-    if (entry.kind === "next" && entry.turn !== null && !this.#next.includes(entry.turn.number)) {
+    // One that was cancelled before it came to the head has nothing left to run: the entry then only settles what is owed.
+    if (entry.kind === "next" && entry.turn !== null && !this.#next.includes(entry.turn.number) && !this.ended.has(entry.turn.number)) {
       this.#next.push(entry.turn.number);
       this.#nextAt.set(entry.turn.number, this.#history.step);
     }

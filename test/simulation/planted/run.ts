@@ -40,27 +40,27 @@ async function plant(fault: PlantedFault, index: number): Promise<string> {
 
 async function search(fault: PlantedFault, folder: string): Promise<Finding> {
   try {
-    const output = await run([
-      "--import",
-      "tsx",
-      join(root, "test/simulation/seeds.ts"),
-      "1",
-      String(seedsMax),
-      "--first",
-      "--src",
-      join(folder, "src"),
-    ]);
-    const found = /^seed (\d+): (.*)$/m.exec(output);
-    if (found === null && !/"violations":0\}/.test(output))
-      throw new Error(`the simulator did not run with "${fault.what}": ${output.slice(0, 2_000)}`);
-    if (found === null) return { fault, seed: null, violation: "" };
-    const seed = Number(found[1]);
-    const sound = await simulate(seed); // a seed that fails without the fault has found nothing
-    if (sound.violation !== null) throw new Error(`seed ${seed} fails without any fault planted: ${sound.violation.message}`);
-    return { fault, seed, violation: found[2] ?? "" };
+    for (let from = 1; from <= seedsMax; ) {
+      const found = await firstViolation(fault, folder, from);
+      if (found === null) break;
+      const sound = await simulate(found.seed); // a seed that fails without the fault has found nothing
+      if (sound.violation === null) return { fault, ...found };
+      console.error(`seed ${found.seed} fails without any fault planted: ${sound.violation.message}`);
+      from = found.seed + 1;
+    }
+    return { fault, seed: null, violation: "" };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+async function firstViolation(fault: PlantedFault, folder: string, from: number): Promise<{ seed: number; violation: string } | null> {
+  const seeds = join(root, "test/simulation/seeds.ts");
+  const output = await run(["--import", "tsx", seeds, String(from), String(seedsMax), "--first", "--src", join(folder, "src")]);
+  const found = /^seed (\d+): (.*)$/m.exec(output);
+  if (found !== null) return { seed: Number(found[1]), violation: found[2] ?? "" };
+  if (/"violations":0\}/.test(output)) return null;
+  throw new Error(`the simulator did not run with "${fault.what}": ${output.slice(0, 2_000)}`);
 }
 
 function run(args: string[]): Promise<string> {

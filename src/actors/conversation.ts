@@ -19,7 +19,7 @@ export interface PendingResults {
   number: number;
   step: number;
   messages: Message[];
-  wrote: Wrote[];
+  wrote: readonly Wrote[];
 }
 
 export class Conversation {

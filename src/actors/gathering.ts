@@ -16,7 +16,7 @@ import type { Conversation } from "./conversation.ts";
 export interface Gathered {
   message: Message;
   heard: Heard | null;
-  wrote: Wrote[];
+  wrote: readonly Wrote[];
   notesTold: number;
   notice: string | null;
   notes: number[];

@@ -21,20 +21,24 @@ export interface ToolRun {
   frozen: ReadonlySet<string>;
   turn: Turn;
   step: number;
+  /** What the session wrote since it last heard, before these calls. */
+  wrote: readonly Wrote[];
+  /** Whether another activation may have begun these calls: then the journal is asked for what it left behind. */
+  resumed: boolean;
   signal: AbortSignal;
   onCall(type: "tool.started" | "tool.finished", call: ToolCall, data: Record<string, unknown>): void;
 }
 
-/** Runs the calls in the order they stand in. Resolves with their results and what they wrote. */
-export async function runTools(run: ToolRun, calls: readonly ToolCall[]): Promise<{ message: Message; wrote: Wrote[] }> {
+/** Runs the calls in the order they stand in. Resolves with their results and what the session has written by then. */
+export async function runTools(run: ToolRun, calls: readonly ToolCall[]): Promise<{ message: Message; wrote: readonly Wrote[] }> {
   const results: ToolResult[] = [];
-  let wrote: Wrote[] = [];
+  let wrote = run.wrote;
   for (const [index, call] of calls.entries()) {
     run.signal.throwIfAborted();
     run.onCall("tool.started", call, { tool: call.name });
-    const memory = new CallMemory(run, callIdOf(run, index));
+    const memory = new CallMemory(run, callIdOf(run, index), wrote);
     const result = await runOne(run, call, memory);
-    wrote = mergeWrote(wrote, memory.wrote);
+    wrote = memory.wrote;
     run.signal.throwIfAborted();
     run.onCall("tool.finished", call, { tool: call.name, is_error: result.isError });
     results.push(result);
@@ -51,6 +55,7 @@ export function callIdOf({ turn, step }: Pick<ToolRun, "turn" | "step">, index: 
 async function runOne(run: ToolRun, call: ToolCall, memory: CallMemory): Promise<ToolResult> {
   try {
     const text = await callTool(run, call, memory);
+    if (run.resumed && run.bot.memory !== null) await memory.recall();
     return { id: call.id, text: bounded(text), isError: false };
   } catch (error) {
     if (run.signal.aborted) throw run.signal.reason;
@@ -107,13 +112,14 @@ function bounded(text: unknown): string {
 /** One call's access to the Memory Repository: reads as they are, writes journalled and remembered. */
 class CallMemory implements ToolMemory {
   readonly callId: string;
-  wrote: Wrote[] = [];
+  wrote: readonly Wrote[];
   #writes = 0;
   readonly #run: ToolRun;
 
-  constructor(run: ToolRun, callId: string) {
+  constructor(run: ToolRun, callId: string, wrote: readonly Wrote[]) {
     this.#run = run;
     this.callId = callId;
+    this.wrote = wrote;
   }
 
   get #memory(): MemoryRepository {
@@ -142,7 +148,7 @@ class CallMemory implements ToolMemory {
       throw new HeadfastError("tool_failed", `${path} was changed by somebody else while this call was interrupted; read it again`);
     }
     this.#run.signal.throwIfAborted();
-    this.#remember(path, accepted); // from here on either may be found, and both are the bot's
+    this.#remember(path, accepted); // from here on either may be found
     await this.#memory.files.write(path, bytes);
     this.#remember(path, [after]);
   }
@@ -178,13 +184,19 @@ class CallMemory implements ToolMemory {
   }
 
   #remember(path: string, blobs: (string | null)[]): void {
-    this.wrote = [...this.wrote.filter((write) => write.path !== path), { path, blobs }];
+    this.wrote = mergeWrote(this.wrote, [{ path, blobs }]);
   }
 }
 
-/** What the writes of an interrupted step may have left behind, for a turn that is closed without running it again. */
-export async function journalledWrites(ledger: Ledger, turn: Turn, step: number, calls: readonly ToolCall[]): Promise<Wrote[]> {
-  let wrote: Wrote[] = [];
+/** `written`, and what an interrupted step may have written: for a turn that is closed without running it again. */
+export async function withJournalled(
+  written: readonly Wrote[],
+  ledger: Ledger,
+  turn: Turn,
+  step: number,
+  calls: readonly ToolCall[],
+): Promise<readonly Wrote[]> {
+  let wrote = written;
   for (const index of calls.keys()) {
     const intents = await ledger.store.journal.ofCall(turn.session, callIdOf({ turn, step }, index));
     wrote = mergeWrote(

@@ -12,7 +12,7 @@ import type { Conversation } from "./conversation.ts";
 export interface Appended {
   messages: Message[];
   heard: Heard | null;
-  wrote: Wrote[];
+  wrote: readonly Wrote[];
   notesTold: number;
   notice: string | null;
   notes: number[];
@@ -69,7 +69,7 @@ export function stepDraft(
 }
 
 /** `wrote`: everything that the turn's tools wrote, or may have. */
-export function deadDraft({ conversation, bot, turn, worker }: Author, wrote: Wrote[], cause: Cause): Draft {
+export function deadDraft({ conversation, bot, turn, worker }: Author, wrote: readonly Wrote[], cause: Cause): Draft {
   const { turnId, generation, number } = turn;
   const parks = bot.onDead === "park";
   const ended = withOutcome({ ...conversation.checkpoint, wrote }, number);

@@ -8,7 +8,6 @@ import type { Draft } from "../domain/entry.ts";
 import { asHeadfastError, type Cause, causeOf, HeadfastError } from "../domain/errors.ts";
 import { limits } from "../domain/limits.ts";
 import type { AssistantMessage, Message, ToolCall, Usage } from "../domain/messages.ts";
-import { mergeWrote } from "../domain/net-change.ts";
 import { cancelDraft } from "../domain/operations.ts";
 import type { Bot, Lease, ModelReply, TurnEvent } from "../domain/ports.ts";
 import { guard, type Prefix, toolsFrom } from "../domain/prefix.ts";
@@ -20,7 +19,7 @@ import { type Gathered, gather } from "./gathering.ts";
 import type { Ran, State } from "./states.ts";
 import { Suspicion } from "./suspicion.ts";
 import { withTimeout } from "./timeout.ts";
-import { journalledWrites, runTools, toolNames } from "./tooling.ts";
+import { runTools, toolNames, withJournalled } from "./tooling.ts";
 import { type Appended, type Author, deadDraft, stepDraft } from "./turn-drafts.ts";
 import type { SessionWorld } from "./world.ts";
 
@@ -118,7 +117,7 @@ export class TurnRunner {
   async #steps(prefix: Prefix): Promise<Ran> {
     let step = this.#conversation.checkpoint.open?.steps ?? 0;
     if (step > 0 && (await this.#cancelAsked()) !== null) return this.#cancel();
-    let appended = step === 0 ? await this.#begin() : await this.#useTools(step);
+    let appended = step === 0 ? await this.#begin() : await this.#useTools(step, true);
     for (;;) {
       step += 1;
       if (step > limits.stepsMax) throw new HeadfastError("steps_exceeded", `the turn took more than ${limits.stepsMax} model calls`);
@@ -132,7 +131,7 @@ export class TurnRunner {
       if (!stands) return "again";
       this.#told(appended);
       if (done) return this.#ended("done", { text: reply.message.text });
-      appended = await this.#useTools(step);
+      appended = await this.#useTools(step, false);
     }
   }
 
@@ -151,11 +150,11 @@ export class TurnRunner {
     ];
   }
 
-  async #useTools(step: number): Promise<Appended> {
+  async #useTools(step: number, resumed: boolean): Promise<Appended> {
     const { checkpoint, last, pending } = this.#conversation;
     const kept = { heard: checkpoint.heard, notesTold: checkpoint.notesTold, notice: null, notes: [] };
     if (pending?.number === this.#turn.number && pending.step === step)
-      return { ...kept, messages: pending.messages, wrote: mergeWrote(checkpoint.wrote, pending.wrote) };
+      return { ...kept, messages: pending.messages, wrote: pending.wrote };
     this.#enter({ at: "tooling", turn: this.#turn.number, step });
     const calls = openCalls(last);
     const { message, wrote } = await runTools(
@@ -165,13 +164,15 @@ export class TurnRunner {
         frozen: await this.#frozenTools(),
         turn: this.#turn,
         step,
+        wrote: checkpoint.wrote,
+        resumed,
         signal: this.#signal,
         onCall: (type, _call, data) => this.#emit(type, data),
       },
       calls,
     );
     this.#conversation.pending = { number: this.#turn.number, step, messages: [message], wrote };
-    return { ...kept, messages: [message], wrote: mergeWrote(checkpoint.wrote, wrote) };
+    return { ...kept, messages: [message], wrote };
   }
 
   async #frozenTools(): Promise<Set<string>> {
@@ -274,20 +275,19 @@ export class TurnRunner {
     return document?.cancelMark ?? null;
   }
 
-  async #cancel(wrote: Wrote[] = []): Promise<Ran> {
+  async #cancel(wrote?: readonly Wrote[]): Promise<Ran> {
     const reason = this.#turn.cancelMark ?? "user";
     return this.#close(async () => {
-      const checkpoint = { ...this.#conversation.checkpoint, wrote: mergeWrote(await this.#looseWrites(), wrote) };
+      const checkpoint = { ...this.#conversation.checkpoint, wrote: wrote ?? (await this.#looseWrites()) };
       return cancelDraft({ ...this.#conversation.tail, checkpoint }, this.#turn, reason, this.#world.ledger.worker);
     });
   }
 
   /** What tools of the open step wrote, or may have: the session's own, whatever becomes of the turn (I7). */
-  async #looseWrites(): Promise<Wrote[]> {
+  async #looseWrites(): Promise<readonly Wrote[]> {
     const { checkpoint, last } = this.#conversation;
     if (checkpoint.open?.number !== this.#turn.number) return checkpoint.wrote;
-    const journalled = await journalledWrites(this.#world.ledger, this.#turn, checkpoint.open.steps, openCalls(last));
-    return mergeWrote(checkpoint.wrote, journalled);
+    return withJournalled(checkpoint.wrote, this.#world.ledger, this.#turn, checkpoint.open.steps, openCalls(last));
   }
 
   async #close(draft: () => Promise<Draft>): Promise<Ran> {

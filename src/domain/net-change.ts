@@ -27,11 +27,16 @@ export function diffStates(from: MemoryState, to: MemoryState): NetChange | null
 
 /**
  * Both overlays in one, the second the later. A later write of a path takes the place of an earlier one: should somebody
- * bring the earlier text back, that is news.
+ * bring the earlier text back, that is news. A write that may not have come to pass names what it wrote first and what it
+ * found behind it; what it found is the session's own only where the session had put it there. What a person had put
+ * there stays news.
  */
 export function mergeWrote(wrote: readonly Wrote[], more: readonly Wrote[]): Wrote[] {
-  const merged = new Map<string, readonly (string | null)[]>();
-  for (const { path, blobs } of [...wrote, ...more]) merged.set(spelling(path), [...new Set(blobs)]);
+  const merged = new Map<string, readonly (string | null)[]>(wrote.map(({ path, blobs }) => [spelling(path), blobs]));
+  for (const { path, blobs } of more) {
+    const earlier = merged.get(spelling(path)) ?? [];
+    merged.set(spelling(path), [...new Set(blobs.filter((blob, index) => index === 0 || earlier.includes(blob)))]);
+  }
   return [...merged].map(([path, blobs]) => ({ path, blobs: [...blobs] })).sort(byPath);
 }
 

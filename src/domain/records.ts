@@ -144,7 +144,7 @@ export interface Checkpoint {
   /** A turn that a re-own closed and whose next generation is still to be inserted (rule 5). */
   owed: TurnRef | null;
   heard: Heard | null;
-  wrote: Wrote[];
+  wrote: readonly Wrote[];
   /** Notes told up to this number. */
   notesTold: number;
   /** Length in UTF-16 units and hash of the cached sequence that was recorded last. */

@@ -159,10 +159,10 @@ const cases: Record<string, Case> = {
       ["/memory/a.md", "bot"],
       ["./new/b.md", "bot too"],
     ] as const) {
-      const blobs = [await repository.blobNow(path), await repository.blobOf(path, Buffer.from(text))];
+      const blob = await repository.blobOf(path, Buffer.from(text));
       await repository.files.write(path, Buffer.from(text));
-      assert.is(await repository.blobNow(path), blobs[1]);
-      wrote = mergeWrote(wrote, [{ path, blobs }]);
+      assert.is(await repository.blobNow(path), blob);
+      wrote = mergeWrote(wrote, [{ path, blobs: [blob] }]);
     }
     assert.is(netChange(before, wrote, await seen(repository)), null);
     edit("new/b.md", "a person");

@@ -70,7 +70,7 @@ test("I7: what the session wrote is laid over what was told", () => {
 test("I7: of two writes of a path, under any spelling, the later counts; bringing back the earlier text is news", () => {
   const first = [{ path: "b", blobs: ["1", "2"] }];
   const merged = mergeWrote(first, [
-    { path: "/memory/b", blobs: ["3", "2", "3"] },
+    { path: "/memory/b", blobs: ["3", "2", "3", "0"] },
     { path: "a", blobs: [null] },
   ]);
   assert.equal(merged, [
@@ -81,6 +81,17 @@ test("I7: of two writes of a path, under any spelling, the later counts; bringin
   assert.equal(change({ b: "0" }, { b: "3" }, merged), []);
   assert.equal(change({ b: "0" }, { b: "1" }, first), []);
   assert.equal(change({ b: "0" }, { b: "1" }, merged), ["modified b"]);
+});
+
+test("I7: what an uncertain write found is the session's own only where the session had put it there", () => {
+  const uncertain = [{ path: "a", blobs: ["bot", "person"] }];
+  const merged = mergeWrote([], uncertain);
+  assert.equal(change({ a: "told" }, { a: "bot" }, merged), []);
+  assert.equal(change({ a: "told" }, { a: "told" }, merged), []);
+  assert.equal(change({ a: "told" }, { a: "person" }, merged), ["modified a"]);
+  const own = mergeWrote([{ path: "a", blobs: ["bot"] }], [{ path: "a", blobs: ["bot 2", "bot"] }]);
+  assert.equal(change({ a: "told" }, { a: "bot" }, own), []);
+  assert.equal(change({ a: "told" }, { a: "bot 2" }, own), []);
 });
 
 const path = fc

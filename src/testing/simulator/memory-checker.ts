@@ -78,8 +78,7 @@ export class MemoryChecker {
         `${path} was told but is as the session last heard${ours ? ", by its own write" : ""}`,
       );
     if (named && ours && !blurred && own.length > 0) demand(before === now, "I7", `${path} was told although the session wrote it itself`);
-    if (!named && before !== now)
-      demand(ours || blurred, "I7", `${path} changed (${before} to ${now}) and was not told at entry ${entry.seq}`);
+    if (!named && before !== now) demand(ours, "I7", `${path} changed (${before} to ${now}) and was not told at entry ${entry.seq}`);
   }
 }
 

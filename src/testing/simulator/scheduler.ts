@@ -46,9 +46,14 @@ export class Scheduler {
   call<T>(process: Process, label: string, kind: Operation["kind"], apply: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     if (!process.alive) return new Promise(() => undefined);
     return new Promise<T>((resolve, reject) => {
-      const operation: Operation = { process, label, kind, apply, resolve: resolve as (value: unknown) => void, reject };
+      const withdraw = (): void => this.#withdraw(operation, signal?.reason);
+      const done = (value: unknown): void => {
+        signal?.removeEventListener("abort", withdraw);
+        resolve(value as T);
+      };
+      const operation: Operation = { process, label, kind, apply, resolve: done, reject };
       this.operations.push(operation);
-      signal?.addEventListener("abort", () => this.#withdraw(operation, signal.reason), { once: true });
+      signal?.addEventListener("abort", withdraw, { once: true });
     });
   }
 
@@ -100,16 +105,14 @@ export class Scheduler {
   #sleep(process: Process, ms: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       if (signal?.aborted) return resolve();
-      const timer: Timer = { process, at: this.now + ms, wake: resolve };
+      const done = (): void => {
+        this.#timers.delete(timer);
+        signal?.removeEventListener("abort", done);
+        resolve();
+      };
+      const timer: Timer = { process, at: this.now + ms, wake: done };
       this.#timers.add(timer);
-      signal?.addEventListener(
-        "abort",
-        () => {
-          this.#timers.delete(timer);
-          resolve();
-        },
-        { once: true },
-      );
+      signal?.addEventListener("abort", done, { once: true });
     });
   }
 

@@ -136,7 +136,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     rule: "10",
     what: "what the session's tools wrote is not laid over what it heard",
     file: "src/actors/turn-runner.ts",
-    find: "    return { ...kept, messages: [message], wrote: mergeWrote(checkpoint.wrote, wrote) };",
+    find: "    return { ...kept, messages: [message], wrote };",
     replace: "    return { ...kept, messages: [message], wrote: checkpoint.wrote };",
   },
   {
@@ -145,6 +145,13 @@ export const plantedFaults: readonly PlantedFault[] = [
     file: "src/actors/turn-runner.ts",
     find: "    if (checkpoint.open?.number !== this.#turn.number) return checkpoint.wrote;",
     replace: "    if (checkpoint.ownerEpoch >= 0) return checkpoint.wrote;",
+  },
+  {
+    rule: "10",
+    what: "what a person had put where an uncertain write went is taken for the session's own",
+    file: "src/domain/net-change.ts",
+    find: "blobs.filter((blob, index) => index === 0 || earlier.includes(blob))",
+    replace: "blobs.filter((blob, index) => index >= 0 || earlier.includes(blob))",
   },
   {
     rule: "11",

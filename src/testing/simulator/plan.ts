@@ -123,7 +123,13 @@ export function planOf(seed: number): Plan {
 function temperOf(chance: Chance, plan: Plan): Partial<Plan> {
   switch (chance.below(8)) {
     case 0: // fail-overs: what had no majority is taken back again and again
-      return { tentative: 0.3, failover: 0.2, actions: { edit: 4, loseLease: 3 }, actionsMax: plan.actionsMax + 20 };
+      return {
+        sessions: ["tg:1", "__proto__"],
+        tentative: 0.3,
+        failover: 0.2,
+        actions: { edit: 5, revert: 3, loseLease: 3 },
+        actionsMax: plan.actionsMax + 30,
+      };
     case 1: // letters: many refusals, many replays to the head
       return {
         modelRefuses: 0.5,
@@ -139,6 +145,13 @@ function temperOf(chance: Chance, plan: Plan): Partial<Plan> {
         toolSteps: 2,
         crash: 0,
         actions: { edit: 4, revert: 2, branch: 1, breakMemory: 4, ready: 5, observe: 2, cancel: 1 },
+        actionsMax: 40,
+      };
+    case 3: // writes cut off: a person was there just before, and the turn is closed without them
+      return {
+        toolSteps: 2,
+        crash: 0.02,
+        actions: { edit: 6, revert: 3, cancel: 4, crashWorker: 4, sendAgain: 1 },
         actionsMax: 40,
       };
     default:

@@ -29,19 +29,9 @@ const patientOptions = { retryStrategy, maxRetriesPerRequest: null } satisfies R
 /** Commands of one turn of the event loop that go out in one write: a write costs as much as what Redis does for it. */
 const commandsAtOnce = 8;
 
-/**
- * A connection whose copies can be cut with it (BullMQ makes one for each Worker's blocking read), and which gathers
- * commands for a write: few enough that Redis begins while the rest is still made.
- */
-export class PatientRedis extends Redis {
-  readonly #copies: Redis[] = [];
+/** Gathers commands for a write: few enough that Redis begins while the rest is still made. */
+class GatheringRedis extends Redis {
   #gathering: { stream: Redis["stream"]; commands: number } | undefined;
-
-  override duplicate(override?: Partial<RedisOptions>): Redis {
-    const copy = super.duplicate(override);
-    this.#copies.push(copy);
-    return copy;
-  }
 
   override sendCommand(...args: Parameters<Redis["sendCommand"]>): unknown {
     const gathering = this.#gather();
@@ -67,6 +57,17 @@ export class PatientRedis extends Redis {
       if (this.#gathering === gathering) this.#gathering = undefined;
     });
     return gathering;
+  }
+}
+
+/** A connection whose copies can be cut with it: BullMQ makes one for each Worker's blocking read. */
+export class PatientRedis extends GatheringRedis {
+  readonly #copies: Redis[] = [];
+
+  override duplicate(override?: Partial<RedisOptions>): Redis {
+    const copy = super.duplicate(override);
+    this.#copies.push(copy);
+    return copy;
   }
 
   /** Ends all of them at once; what was still to be answered rejects. */
@@ -97,7 +98,7 @@ export class RedisLink {
     this.#log = log;
     this.#time.redis = system.now();
     this.#time.monotonic = system.monotonic();
-    this.client = new Redis(url, promptOptions);
+    this.client = new GatheringRedis(url, promptOptions);
     this.client.on("error", (error) => log.debug({ err: error }, "redis connection"));
     this.#first = new Promise((resolve) => this.client.on("ready", () => void this.#look().then(resolve)));
     void this.client.connect().catch(() => undefined); // told by the error event; it goes on trying

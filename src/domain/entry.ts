@@ -85,13 +85,14 @@ export function hashOf(entry: Omit<Entry, "hash">): string {
 }
 
 function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
-  if (value !== null && typeof value === "object") {
-    const fields = Object.entries(value).filter(([key, field]) => field !== undefined && key !== "hash");
-    fields.sort(([a], [b]) => (a < b ? -1 : 1));
-    return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${canonical(field)}`).join(",")}}`;
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  if (Array.isArray(value)) return value.length === 0 ? "[]" : `[${value.map(canonical).join(",")}]`;
+  let text = "";
+  for (const key of Object.keys(value).sort()) {
+    const field = (value as Record<string, unknown>)[key];
+    if (field !== undefined && key !== "hash") text += `${text === "" ? "" : ","}${JSON.stringify(key)}:${canonical(field)}`;
   }
-  return JSON.stringify(value);
+  return `{${text}}`;
 }
 
 /** @throws `document_invalid` where an entry is not what was written, or does not follow the one before. */

@@ -2,13 +2,13 @@
 import {
   createIORedisClient,
   createRedisBackend,
+  type IRedisClient,
   type IRedisTransaction,
   type JobJson,
   type JobsOptions,
   QueueKeys,
   type RedisQueueBackend,
 } from "bullmq";
-import type { ChainableCommander, Redis } from "ioredis";
 import type { SessionId } from "../domain/ids.ts";
 import type { System } from "../domain/ports.ts";
 import type { RedisLink } from "./connection.ts";
@@ -53,38 +53,35 @@ export class Adder {
     this.#backend.on("error", () => undefined); // the link tells of its connection
   }
 
-  /** Adds all in order, in one round trip. Adding a job id twice, or an activation that is known, changes nothing. */
-  add(doing: string, jobs: readonly NewJob[]): Promise<void> {
-    return this.#run(doing, (client) => {
-      const pipeline = createIORedisClient(client).pipeline();
-      for (const job of jobs) this.#queue(pipeline, job);
-      return pipeline;
+  /**
+   * Adds all in order, in one write: the connection gathers what one turn of the event loop sends. Adding a job id twice,
+   * or an activation that is known, changes nothing. No pipeline: making one costs more than what it would send.
+   */
+  async add(doing: string, jobs: readonly NewJob[]): Promise<void> {
+    await this.#link.run(doing, async (client) => {
+      await this.#backend.client;
+      const commands = createIORedisClient(client);
+      for (const end of await Promise.allSettled(jobs.map((job) => this.#queue(commands, job))))
+        if (end.status === "rejected") throw end.reason;
     });
   }
 
   /** Adds a job to a queue that has no Worker, in place of the one of the same id, and leaves no events (I10). */
-  replace(doing: string, job: NewJob & { jobId: string }): Promise<void> {
-    return this.#run(doing, (client) => {
+  async replace(doing: string, job: NewJob & { jobId: string }): Promise<void> {
+    await this.#link.run(doing, async (client) => {
+      await this.#backend.client;
       const queue = `${job.prefix}:${job.queue}:`;
       const multi = createIORedisClient(client).multi();
       multi.lrem(`${queue}wait`, 0, job.jobId).del(`${queue}${job.jobId}`);
-      this.#queue(multi, job);
+      void this.#queue(multi as unknown as IRedisTransaction, job); // it queues at once what it answers later
       multi.del(`${queue}events`);
-      return multi;
+      for (const [error] of (await multi.exec()) ?? []) if (error !== null) throw error;
     });
   }
 
-  async #run(doing: string, fill: (client: Redis) => ChainableCommander): Promise<void> {
-    await this.#link.run(doing, async (client) => {
-      await this.#backend.client;
-      for (const [error] of (await fill(client).exec()) ?? []) if (error !== null) throw error;
-    });
-  }
-
-  #queue(pipeline: ChainableCommander, job: NewJob): void {
+  async #queue(client: IRedisClient | IRedisTransaction, job: NewJob): Promise<void> {
     const keys = new QueueKeys(job.prefix).getKeys(job.queue);
-    // It queues at once what it answers later.
-    void this.#backend.addJobToTransaction(pipeline as unknown as IRedisTransaction, this.#json(job), job.jobId as string, {}, keys);
+    await this.#backend.addJobToTransaction(client, this.#json(job), job.jobId as string, {}, keys);
   }
 
   #json(job: NewJob): JobJson {

@@ -135,7 +135,7 @@ export class HostTurns {
     );
     const timeout = this.#ledger.system.sleep(limits.redisSendMsMax, late.signal).then(() => false);
     const inRedis = await Promise.race([added, timeout]);
-    late.abort();
+    late.abort(null); // a reason of our own: the default one is an error with a stack
     return inRedis;
   }
 

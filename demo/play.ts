@@ -56,7 +56,7 @@ async function playAll(stage: Stage, options: Options, say: Say, began: number):
   await act("b", "PERSONA.md is edited mid-session", () => personaEdited(stage));
   await act("c", "People and the bot edit notes", () => notesEdited(stage));
   say(
-    `\n${pc.dim("(d), (e) and (g) play at the same time: a takeover takes up to 16 s, by design (a lock of 12 s, looked at every 4 s).")}`,
+    `\n${pc.dim("(d), (e) and (g) play at the same time: a takeover takes up to 14 s, by design (a lock of 10 s, looked at every 2 to 4 s).")}`,
   );
   await together([
     act("d", "A worker is killed with SIGKILL in mid-turn", () => workerKilled(stage)),

@@ -7,6 +7,7 @@ import type { PatientRedis } from "./connection.ts";
 /** Shared by all Workers of Headfast: no throttle, no limit on stalls (crashes have a limit of their own), nothing kept. */
 export const workerOptions = {
   lockDuration: limits.lockMs,
+  lockRenewTime: limits.lockRenewMs,
   stalledInterval: limits.stalledCheckMs,
   maxStalledCount: 1e9,
   removeOnComplete: { count: 0 },

@@ -13,7 +13,7 @@ const seed = 12;
 const sizes = long ? { sessions: 20, terms: 20 } : { sessions: 10, terms: 4 };
 /** What is still told to the servers once all turns have stopped. */
 const graceMs = 4_000;
-/** Below the lock's 12 s: a handed-over turn does not wait for it. */
+/** Below the lock's 10 s: a handed-over turn does not wait for it. */
 const startDelayMs = 8_000;
 
 interface Rest {

@@ -377,7 +377,7 @@ test(
 );
 
 test(
-  "a holder that is killed is followed within 16 s, with its stall counted, and again with each kill",
+  "a holder that is killed is followed once its lock has run out, with its stall counted, and again with each kill",
   within(async (world) => {
     const queues = await world.openAged();
     await queues.enqueue(turn("s", 1));
@@ -386,7 +386,7 @@ test(
     const before = performance.now();
     const runner = await queues.work(stage.handler, { concurrency: 1 });
     await stage.began(1);
-    assert.ok(performance.now() - before < limits.lockMs + limits.stalledCheckMs + 2_000, `${performance.now() - before} ms`);
+    assert.ok(performance.now() - before < limits.lockMs + limits.stalledCheckMs * 2 + 2_000, `${performance.now() - before} ms`);
     assert.equal([stage.stays[0]?.stall.count, stage.stays[0]?.stall.excused, stage.stays[0]?.fresh], [1, false, false]);
     await runner.close(1_000);
   }),

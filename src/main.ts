@@ -287,7 +287,7 @@ async function runWorker({ ledger, queues, log }: Opened, settings: WorkerSettin
 
 // ── for the command line ───────────────────────────────────────────────────────────────────────────
 
-export { activationsKnown, inspectRedis, type RedisInspection } from "./queues/inspect.ts";
+export { activationsKnown, inspectRedis, type RedisInspection, type SessionAhead, sessionsAhead } from "./queues/inspect.ts";
 export { inspectMongo, type MongoInspection } from "./store/inspect.ts";
 
 /** The Memory Repository in a folder, for a look from outside. */

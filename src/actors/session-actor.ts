@@ -200,10 +200,15 @@ export class SessionActor {
 
   /** Once per bot: a mistyped name must not wait in silence. */
   #sayUnserved(bot: string): void {
-    const key = `unserved:${bot}`;
-    if (this.#world.reported.has(key)) return;
-    this.#world.reported.add(key);
+    if (this.#reported(`unserved:${bot}`)) return;
     this.#world.log.warn({ bot, session: this.#session }, "a session of a bot that this worker does not serve waits for one that does");
+  }
+
+  /** Whether this process has said so before; from now on it has. */
+  #reported(key: string): boolean {
+    const before = this.#world.reported.has(key);
+    this.#world.reported.add(key);
+    return before;
   }
 
   async #atRest(): Promise<ActivationEnd> {
@@ -240,9 +245,11 @@ export class SessionActor {
     const { signal } = this.#lease;
     if (signal.aborted) return asHeadfastError(signal.reason).code === "draining" ? { kind: "handover" } : { kind: "idle" };
     const ours = asHeadfastError(error);
+    const ahead = ours.code === "version_ahead"; // left as it is for a newer worker, and said once per session (rule 19)
     const outage = limits.outageMsMin + this.#world.ledger.system.random() * (limits.outageMsMax - limits.outageMsMin);
-    const ms = ours.retryAfterMs ?? (ours.kind === "later" ? outage : limits.outageMsMax);
-    const level = ours.kind === "later" ? "warn" : "error";
+    const ms = ahead ? limits.aheadMs : (ours.retryAfterMs ?? (ours.kind === "later" ? outage : limits.outageMsMax));
+    const said = ahead && this.#reported(`ahead:${this.#session}`);
+    const level = said ? "debug" : ours.kind === "later" ? "warn" : "error";
     this.#world.log[level](
       {
         session: this.#session,

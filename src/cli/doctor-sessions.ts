@@ -3,7 +3,7 @@ import { HeadfastError, isHeadfastError } from "../domain/errors.ts";
 import { limits } from "../domain/limits.ts";
 import { sha256 } from "../domain/prefix.ts";
 import { type WaitingSession, waitingSessions } from "../host/waiting.ts";
-import { activationsKnown, Headfast, type MongoInspection, type RedisInspection } from "../main.ts";
+import { activationsKnown, Headfast, type MongoInspection, type RedisInspection, type SessionAhead, sessionsAhead } from "../main.ts";
 import type { Place } from "./connect.ts";
 import { type Check, failedBy } from "./doctor-check.ts";
 import type { Inspected } from "./doctor-services.ts";
@@ -30,7 +30,12 @@ export async function checkSessions(
   if (mongo.seen.fresh || mongo.seen.shards === null) return [{ check: "sessions", status: "ok", detail: "none yet" }];
   const hf = await Headfast.connect(place);
   try {
-    const checks = [...(await stuck(hf, place, redis.seen !== undefined, questions.stuckMs ?? limits.stuckMs)), await letters(hf)];
+    const ahead = redis.seen === undefined ? [] : await sessionsAhead(place.redis, deploymentOf(hf, place));
+    const checks = [
+      ...(await stuck(hf, place, redis.seen !== undefined, new Set(ahead.map(({ session }) => session)), questions.stuckMs)),
+      ...aheadChecks(ahead),
+      await letters(hf),
+    ];
     return questions.session === undefined ? checks : [...checks, ...(await oneSession(hf, questions.session))];
   } catch (error) {
     return [failedBy("sessions", error, "the documents of this namespace could not be read")];
@@ -39,15 +44,38 @@ export async function checkSessions(
   }
 }
 
-async function stuck(hf: Headfast, place: Place, redisAnswers: boolean, stuckMs: number): Promise<Check[]> {
+/** Pure: sessions that wait for a newer worker, and what to do. */
+export function aheadChecks(ahead: readonly SessionAhead[]): Check[] {
+  const checks = ahead.slice(0, toldMax).map(({ session, message }): Check => {
+    const detail = `its next turn waits untouched: ${message}`;
+    const advice = "run a worker of the newer release, which takes it within seconds; older workers leave the session as it is";
+    return { check: `session ${session}`, status: "degraded", code: "version_ahead", detail, advice };
+  });
+  if (ahead.length > toldMax)
+    checks.push({ check: "sessions", status: "degraded", detail: `and ${ahead.length - toldMax} more that wait for a newer release` });
+  return checks;
+}
+
+function deploymentOf(hf: Headfast, { namespace }: Place): { namespace: string; shards: number } {
+  return { namespace, shards: hf.internals.queues.shards };
+}
+
+/** @param ahead sessions that are told with another reason */
+async function stuck(
+  hf: Headfast,
+  place: Place,
+  redisAnswers: boolean,
+  ahead: ReadonlySet<string>,
+  stuckMs: number = limits.stuckMs,
+): Promise<Check[]> {
   const { ledger, queues } = hf.internals;
-  const waiting = await waitingSessions(ledger, queues.shards, stuckMs);
+  const waiting = (await waitingSessions(ledger, queues.shards, stuckMs)).filter(({ session }) => !ahead.has(session));
   if (waiting.length === 0) return [{ check: "sessions", status: "ok", detail: `no turn is open for more than ${stuckMs} ms` }];
   const names = waiting.slice(0, toldMax);
   const known = redisAnswers
     ? await activationsKnown(
         place.redis,
-        { namespace: place.namespace, shards: queues.shards },
+        deploymentOf(hf, place),
         names.map(({ session }) => session),
       )
     : undefined;

@@ -81,6 +81,8 @@ export const limits = {
   outageMsMax: 5_000,
   /** Wait before a session of a bot that this worker does not serve is offered again. */
   unservedMs: 5_000,
+  /** Wait before a session with a turn or document of a newer release is offered again: a newer worker that starts has it within this. */
+  aheadMs: 5_000,
   /** Tries of one guarded write that keeps losing a race before the activation starts over. */
   raceTriesMax: 64,
   /** Warm copies kept by one worker, in bytes of conversation. */

@@ -169,7 +169,8 @@ function checkVersion(json: unknown, what: string): void {
   );
 }
 
-function parseJson(raw: string): unknown {
+/** The value, or undefined for what is not JSON. */
+export function parseJson(raw: string): unknown {
   try {
     return JSON.parse(raw) as unknown;
   } catch {

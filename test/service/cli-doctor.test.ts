@@ -1,12 +1,15 @@
 /** `headfast doctor` on services that are fit, and on each that is not. */
 import { renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { Queue } from "bullmq";
 import { Redis } from "ioredis";
 import { ownRedis } from "../../services/redis.ts";
 import type { Check } from "../../src/cli/doctor-check.ts";
 import { Headfast } from "../../src/main.ts";
+import { encodeId, shardPrefix, turnJobId, turnsQueue } from "../../src/queues/names.ts";
 import { botFolder, runCli } from "../support/cli.ts";
 import { dropDatabase, inDatabase } from "../support/mongo.ts";
+import { eventually } from "../support/queue-records.ts";
 import { mongoUrl, uniqueName } from "../support/services.ts";
 import { assert, suite } from "../support/suite.ts";
 
@@ -138,6 +141,37 @@ test("a turn that no worker takes, a parked or dead one: told with what is known
   assert.match(lost.of("session tg:42")[0]?.detail ?? "", "Redis knows no activation");
   assert.is((await doctor()).status("sessions"), "ok", "five minutes have not passed");
   await hf.turns.cancel({ session: "tg:42", turnId: "t1" });
+});
+
+test("a turn of a newer release is named, waiting or put back by a worker of this one, which leaves it as it is", async () => {
+  const connection = new Redis(redis.url, { maxRetriesPerRequest: null });
+  const prefix = shardPrefix(namespace, 0);
+  const turns = new Queue(turnsQueue("newer:1"), { connection, prefix });
+  const activations = new Queue("activations", { connection, prefix });
+  const data = { schema_version: 2, turn_id: "n1", bot: "ada", said: ["hello"] };
+  await turns.add("turn", data, { jobId: turnJobId("n1", 0) });
+  await activations.add("activate", { schema_version: 1, session: "newer:1" }, { deduplication: { id: encodeId("newer:1") } });
+  const told = async (): Promise<void> => {
+    const { code, of } = await doctor();
+    const [check, ...more] = of("session newer:1");
+    assert.equal([code, check?.status, check?.code, more], [4, "degraded", "version_ahead", []]);
+    assert.match(check?.detail ?? "", "schema_version 2, this release knows 1");
+    assert.match(check?.advice ?? "", "run a worker of the newer release");
+  };
+  await told();
+  const served = await Headfast.start({ redis: redis.url, mongo: mongoUrl(), namespace, bots: await configured() });
+  try {
+    await eventually("the session is put back", async () => (await activations.getDelayedCount()) === 1);
+    await told();
+  } finally {
+    await served.close();
+  }
+  const job = await turns.getJob(turnJobId("n1", 0));
+  assert.equal([job?.data, await job?.getState(), job?.attemptsMade], [data, "waiting", 0]);
+  await turns.obliterate({ force: true });
+  await activations.obliterate({ force: true });
+  await Promise.all([turns.close(), activations.close()]);
+  connection.disconnect();
 });
 
 test("one session: its log and prefix are ok; edited by hand each fails by name", async () => {

@@ -4,7 +4,7 @@ import { claimSession } from "../../src/domain/acceptance.ts";
 import { parkedAt, withNext, withOutcome } from "../../src/domain/checkpoint.ts";
 import { HeadfastError } from "../../src/domain/errors.ts";
 import { limits } from "../../src/domain/limits.ts";
-import type { ActivationEnd, Lease } from "../../src/domain/ports.ts";
+import type { ActivationEnd, Lease, Logger } from "../../src/domain/ports.ts";
 import { defineBot, silentLogger } from "../../src/main.ts";
 import { fail, hang, later, type Script } from "../../src/models/script.ts";
 import { type ScriptedModel, scriptedModel } from "../../src/models/scripted.ts";
@@ -31,12 +31,13 @@ interface Bench {
 function bench(
   script: Script = "ok ".repeat(200).trim().split(" "),
   more: { onDead?: "park"; attempts?: number; name?: string } = {},
+  log: Logger = silentLogger,
 ): Bench {
   const ledger = testLedger();
   const queues = memoryQueues({ system: ledger.system });
   const model = scriptedModel(script);
   const bot = defineBot({ name: "ada", model, ...more });
-  const worker = new Worker({ ledger, queues, bots: [bot], log: silentLogger, concurrency: 1, observeEveryMs: 0 });
+  const worker = new Worker({ ledger, queues, bots: [bot], log, concurrency: 1, observeEveryMs: 0 });
   const lease: Lease = { session: "s", signal: new AbortController().signal, stall: { job: "j", count: 0, excused: false }, fresh: false };
   return {
     ledger,
@@ -144,6 +145,26 @@ test("a bot that is not served here: put back, counted, nothing written", async 
   assert.equal(await activate(), { kind: "delay", ms: limits.unservedMs, reason: "bot ada is not served here" });
   assert.is(worker.counts.get("unserved"), 1);
   assert.equal(ledger.store.contents().entries, []);
+});
+
+test("rule 19: a turn of a newer release stays untouched, costs no attempt, is told once per session and counted each time", async () => {
+  const warned: string[] = [];
+  const note = (_data: unknown, message: string): void => void warned.push(message);
+  const { ledger, queues, worker, activate, outcomes } = bench(undefined, {}, { ...silentLogger, warn: note, error: note });
+  await queues.enqueue(await accepted(ledger, "a"));
+  queues.activations.takeHint("s");
+  const before = structuredClone(queues.mailboxes);
+  const { peek } = queues;
+  queues.peek = async () => {
+    throw new HeadfastError("version_ahead", "job a~0 has schema_version 2, this release knows 1; upgrade this worker");
+  };
+  const late = { kind: "delay", ms: limits.aheadMs, reason: "version_ahead" };
+  assert.equal([await activate(), await activate(), await activate()], [late, late, late]);
+  assert.equal([warned.length, worker.counts.get("version_ahead")], [1, 3]);
+  assert.equal([queues.mailboxes, ledger.store.contents().entries, ledger.store.contents().turns[0]?.attemptsSpent], [before, [], 0]);
+  assert.equal([(await activate({ session: "other" })).kind, warned.length], ["delay", 2], "each session is told");
+  queues.peek = peek;
+  assert.equal([await activate(), outcomes()], [{ kind: "idle" }, ["a#0 done"]]);
 });
 
 test("a lost lease ends the activation and inserts nothing more; a drain hands the session over", async () => {

@@ -23,8 +23,7 @@ export class Suspicion {
 
   async admit(turn: Turn, charge: boolean): Promise<Admission> {
     const crashes = charge ? await this.#charge(turn) : turn.crashes;
-    if (crashes >= limits.crashesMax)
-      return { kind: "dead", cause: { code: "crash_limit", message: `the process died ${crashes} times while this turn ran` } };
+    if (crashes >= limits.crashesMax) return { kind: "dead", cause: crashLimit(turn, crashes, this.#world.ledger.system.now()) };
     if (crashes === 0) return { kind: "run" };
     const { suspect, ledger } = this.#world;
     if (suspect.session !== null) return { kind: "delay", ms: limits.outageMsMin, reason: "another suspect runs here" };
@@ -62,4 +61,14 @@ export class Suspicion {
     );
     return turn.crashes + (guilty ? 1 : 0);
   }
+}
+
+/** All that the turn itself knows of its fatal ends, and who knows more. A worker's name is host, process id and start. */
+function crashLimit({ acceptedAt, startMark, attempts }: Turn, crashes: number, now: number): Cause {
+  const last = startMark === null ? "" : `, the last time worker ${startMark}, found gone at ${new Date(now).toISOString()}`;
+  const failed = attempts.map(({ number, worker, endedAt }) => `; attempt ${number} failed on worker ${worker} at ${endedAt}`).join("");
+  return {
+    code: "crash_limit",
+    message: `the process died ${crashes} times while this turn, accepted at ${acceptedAt}, ran${last}${failed}. Why, only the process that died could say: look at that worker's own log and exit code before a replay`,
+  };
 }

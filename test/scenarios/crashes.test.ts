@@ -108,6 +108,7 @@ async function aTurnThatKillsItsProcess(rig: Rig): Promise<void> {
   const { deadLetters } = await rig.host();
   const letter = await deadLetters.get("s", "2");
   assert.equal([letter.cause.code, letter.crashes, letter.attempts.length], ["crash_limit", 5, 0], "a crash is not an attempt");
+  assert.match(letter.cause.message, /died 5 times .*, the last time worker .+\/\d+\/\w+, found gone at \d{4}-.* own log and exit code/);
   const replay = await deadLetters.replay("s", "2");
   assert.equal([(await rig.wait(replay)).outcome, replay.generation], ["done", 1]);
 }

@@ -206,8 +206,15 @@ test("rule 13: a takeover that nothing excuses is one crash, each stall once, an
   };
   assert.equal([await crash(0), await crash(1), await crash(1)], [0, 1, 1], "the same stall is charged once");
   assert.equal([await crash(2, true), await crash(3), await crash(4), await crash(5)], [1, 2, 3, 4], "an excused one is not charged");
+  const times = { startedAt: "2026-12-01T10:00:00.000Z", endedAt: "2026-12-01T10:00:09.000Z" };
+  const error = { code: "model_failed", message: "broken" };
+  await ledger.store.turns.addAttempt("s", 1, { number: 1, worker: "host/1/abc", ...times, error }, null);
   assert.equal(await activate({ stall: { job: "j", count: 6, excused: false } }), { kind: "idle" });
-  assert.equal([outcomes(), ledger.store.contents().entries[0]?.cause?.code, model.calls], [["a#0 dead"], "crash_limit", 7]);
+  const cause = ledger.store.contents().entries[0]?.cause;
+  assert.equal([outcomes(), cause?.code, model.calls], [["a#0 dead"], "crash_limit", 7]);
+  assert.match(cause?.message ?? "", `died 5 times while this turn, accepted at ${ledger.store.contents().turns[0]?.acceptedAt}, ran`);
+  assert.match(cause?.message ?? "", `the last time worker ${ledger.worker}, found gone at ${new Date(ledger.system.now()).toISOString()}`);
+  assert.match(cause?.message ?? "", `attempt 1 failed on worker host/1/abc at ${times.endedAt}. `);
 });
 
 test.run();

@@ -37,10 +37,10 @@ export async function runTools(run: ToolRun, calls: readonly ToolCall[]): Promis
     run.signal.throwIfAborted();
     run.onCall("tool.started", call, { tool: call.name });
     const memory = new CallMemory(run, callIdOf(run, index), wrote);
-    const result = await runOne(run, call, memory);
+    const { result, cutBytes } = await runOne(run, call, memory);
     wrote = memory.wrote;
     run.signal.throwIfAborted();
-    run.onCall("tool.finished", call, { tool: call.name, is_error: result.isError });
+    run.onCall("tool.finished", call, { tool: call.name, is_error: result.isError, ...(cutBytes > 0 && { cut_bytes: cutBytes }) });
     results.push(result);
   }
   return { message: { role: "tool", results }, wrote };
@@ -52,17 +52,23 @@ export function callIdOf({ turn, step }: Pick<ToolRun, "turn" | "step">, index: 
   return `call_${createHash("sha256").update(identity).digest("hex").slice(0, 32)}`;
 }
 
-async function runOne(run: ToolRun, call: ToolCall, memory: CallMemory): Promise<ToolResult> {
+/** A result within its limit, and how many bytes of the tool's answer it lacks. */
+interface Bounded {
+  result: ToolResult;
+  cutBytes: number;
+}
+
+async function runOne(run: ToolRun, call: ToolCall, memory: CallMemory): Promise<Bounded> {
   try {
     const text = await callTool(run, call, memory);
     if (run.resumed && run.bot.memory !== null) await memory.recall();
-    return { id: call.id, text: bounded(text), isError: false };
+    return bounded(call, text, false);
   } catch (error) {
     if (run.signal.aborted) throw run.signal.reason;
     const ours = asHeadfastError(error);
     if (ours.code !== "store_unavailable" && run.bot.memory !== null) await memory.recall();
     if (ours.code === "store_unavailable") throw ours; // an outage is not the tool's failure (I12)
-    return { id: call.id, text: bounded(ours.message || "the tool failed"), isError: true };
+    return bounded(call, ours.message || "the tool failed", true);
   }
 }
 
@@ -99,14 +105,17 @@ function parseArguments(call: ToolCall): unknown {
   }
 }
 
-/** Well-formed, not empty, within `limits.toolResultBytesMax`, cut at a character. */
-function bounded(text: unknown): string {
+/** Well-formed, not empty, within `limits.toolResultBytesMax`, cut at a character: the model is told, and so is the host. */
+function bounded({ id }: ToolCall, text: unknown, isError: boolean): Bounded {
   const whole = (typeof text === "string" ? text : JSON.stringify(text ?? null)).toWellFormed();
   const bytes = Buffer.from(whole);
-  if (bytes.length <= limits.toolResultBytesMax) return whole === "" ? "(no output)" : whole;
+  if (bytes.length <= limits.toolResultBytesMax)
+    return { result: { id, text: whole === "" ? "(no output)" : whole, isError }, cutBytes: 0 };
   let end = limits.toolResultBytesMax - 100;
   while (((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
-  return `${bytes.subarray(0, end).toString("utf8")}\n(cut: ${bytes.length - end} of ${bytes.length} bytes left out)`;
+  const cutBytes = bytes.length - end;
+  const kept = bytes.toString("utf8", 0, end);
+  return { result: { id, text: `${kept}\n[cut: ${cutBytes} of ${bytes.length} bytes are left out]`, isError }, cutBytes };
 }
 
 /** One call's access to the Memory Repository: reads as they are, writes journalled and remembered. */

@@ -47,9 +47,9 @@ export class Listing {
     this.#bytes += bytes;
   }
 
-  /** The lines, a count of the rest, and notes. `none` stands for no line at all. */
-  text(none: string, what: string, notes: readonly string[] = []): string {
-    const rest = this.#rest === 0 ? [] : [`[${this.#rest} more ${what}]`];
+  /** The lines, a count of the rest with how to get at it, and notes. `none` stands for no line at all. */
+  text(none: string, what: string, how: string, notes: readonly string[] = []): string {
+    const rest = this.#rest === 0 ? [] : [`[${this.#rest} more ${what}: ${how}]`];
     return [...(this.count === 0 ? [none] : this.#lines), ...rest, ...notes].join("\n");
   }
 }

@@ -1,4 +1,4 @@
-/** A tool from a zod schema: what the model is told, the check of what it sends, and a bounded answer. */
+/** A tool from a zod schema: what the model is told, and the check of what it sends. */
 import { z } from "zod";
 import { HeadfastError } from "../domain/errors.ts";
 import { limits } from "../domain/limits.ts";
@@ -24,7 +24,7 @@ export interface ToolDefinition<Schema extends z.ZodType> {
 
 /**
  * A tool for a bot's `tools`. Arguments that do not fit the schema are answered to the model with what is wrong; an
- * answer above `limits.toolResultBytesMax` is cut, with a note.
+ * answer above `limits.toolResultBytesMax` is cut when it is told, with a note.
  * @throws {HeadfastError} `configuration` for a name that providers refuse, or a schema that is no JSON Schema of an object.
  */
 export function defineTool<Schema extends z.ZodType>(definition: ToolDefinition<Schema>): Tool {
@@ -38,7 +38,7 @@ export function defineTool<Schema extends z.ZodType>(definition: ToolDefinition<
     const answer: unknown = await definition.run(parsed.data, context);
     if (typeof answer !== "string")
       throw failed(name, `it answered with ${answer === null ? "null" : typeof answer} where text is expected`);
-    return boundText(answer, limits.toolResultBytesMax);
+    return answer;
   };
   return { name, description, inputSchema: jsonSchema(name, input), run };
 }

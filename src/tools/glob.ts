@@ -20,7 +20,12 @@ export const globTool: Tool = defineTool({
     try {
       const listing = new Listing();
       for (const i of await thread.match(paths, context.signal)) listing.add(shownPath(paths[i] ?? ""));
-      return listing.text("No files match.", "files", more ? [`[only the first ${paths.length} files of the memory were looked at]`] : []);
+      return listing.text(
+        "No files match.",
+        "files",
+        "name a folder in the pattern",
+        more ? [`[only the first ${paths.length} files of the memory were looked at]`] : [],
+      );
     } finally {
       await thread.close();
     }

@@ -63,6 +63,7 @@ async function search(memory: ToolMemory, files: Files, match: Matcher, context:
   let bytesLeft = limits.toolSearchBytesMax;
   let searched = 0;
   let skipped = 0;
+  let cut = false;
   for (const path of files.paths) {
     context.signal.throwIfAborted();
     if (bytesLeft <= 0) break;
@@ -71,14 +72,26 @@ async function search(memory: ToolMemory, files: Files, match: Matcher, context:
     bytesLeft -= bytes?.length ?? 0;
     searched += 1;
     if (text === null) skipped += 1;
-    else await addMatches(listing, path, linesOf(text), match);
+    else if (await addMatches(listing, path, linesOf(text), match)) cut = true;
   }
-  return listing.text("No matches.", "matches", notes(files, searched, skipped));
+  return listing.text(
+    "No matches.",
+    "matches",
+    "narrow the pattern, or name a folder or file in path",
+    notes(files, searched, skipped, cut),
+  );
 }
 
-async function addMatches(listing: Listing, path: string, lines: readonly string[], match: Matcher): Promise<void> {
-  for (const i of await match(lines))
-    listing.add(`${shownPath(path)}:${i + 1}: ${boundLine(lines[i]?.replace(/\r$/, "") ?? "", limits.toolMatchBytesMax)}`);
+/** Answers whether a line was cut. */
+async function addMatches(listing: Listing, path: string, lines: readonly string[], match: Matcher): Promise<boolean> {
+  let cut = false;
+  for (const i of await match(lines)) {
+    const line = lines[i]?.replace(/\r$/, "") ?? "";
+    const bounded = boundLine(line, limits.toolMatchBytesMax);
+    cut ||= Buffer.byteLength(line) > limits.toolMatchBytesMax;
+    listing.add(`${shownPath(path)}:${i + 1}: ${bounded}`);
+  }
+  return cut;
 }
 
 /** `null` for a file that is too large, or was removed or replaced meanwhile. */
@@ -91,9 +104,12 @@ async function readOrSkip(memory: ToolMemory, path: string): Promise<Uint8Array 
   }
 }
 
-function notes(files: Files, searched: number, skipped: number): string[] {
+function notes(files: Files, searched: number, skipped: number, cut: boolean): string[] {
   const left = files.paths.length - searched;
   return [
+    ...(cut
+      ? [`[lines that end with … are cut at ${limits.toolMatchBytesMax} bytes: read gives a line whole, with its number as offset]`]
+      : []),
     ...(skipped > 0 ? [`[${skipped} files were not searched: no text, or larger than ${limits.toolFileBytesMax} bytes]`] : []),
     ...(left > 0 || files.more ? [`[${files.more ? "more than " : ""}${left} files were not reached; name a folder in path]`] : []),
   ];

@@ -35,9 +35,11 @@ function range(text: string, lines: readonly string[], offset: number, limit: nu
   const count = Math.min(fitting(lines, offset - 1), limit, lines.length - offset + 1);
   if (count === lines.length && Buffer.byteLength(text) <= limits.toolResultBytesMax) return text;
   const last = offset + count - 1;
-  const shown = boundText(lines.slice(offset - 1, last).join("\n"), limits.toolResultBytesMax - noteBytes);
+  const asked = lines.slice(offset - 1, last).join("\n");
+  const shown = boundText(asked, limits.toolResultBytesMax - noteBytes);
+  const cut = shown === asked ? "" : `; line ${last} is too long to be read whole, grep can search it`;
   const more = last < lines.length ? `; go on with offset ${last + 1}` : "";
-  return `${shown}\n[lines ${offset} to ${last} of ${lines.length}${more}]`;
+  return `${shown}\n[lines ${offset} to ${last} of ${lines.length}${cut}${more}]`;
 }
 
 /** How many lines from `from` on fit into one result: at least one, which is cut if it must be. */

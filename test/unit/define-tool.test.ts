@@ -1,12 +1,16 @@
 /** Tools from a zod schema: what the model is told, what it hears of a mistake, and the bounds of an answer. */
 import { z } from "zod";
+import { runTools } from "../../src/actors/tooling.ts";
 import type { HeadfastError } from "../../src/domain/errors.ts";
 import { limits } from "../../src/domain/limits.ts";
 import type { ToolContext } from "../../src/domain/ports.ts";
 import { prefixOf, toolsFrom, toolsText } from "../../src/domain/prefix.ts";
+import { defineBot } from "../../src/main.ts";
 import { anthropicDialect } from "../../src/models/anthropic-dialect.ts";
+import { scriptedModel } from "../../src/models/scripted.ts";
 import { boundLine, boundText, Listing } from "../../src/tools/bounded.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
+import { accepted, testLedger } from "../support/ledger.ts";
 import { assert, suite } from "../support/suite.ts";
 
 const test = suite("define tool");
@@ -96,18 +100,57 @@ test("an input that is no object, or cannot be written as JSON Schema, is refuse
   }
 });
 
-test("D4: an answer is cut at a character of any width, says how much is missing, and stays well-formed", async () => {
+interface Told {
+  text: string;
+  finished: Record<string, unknown>;
+}
+
+/** What the model and the host are told of a tool's answer. */
+async function told(answer: string | Error): Promise<Told> {
+  const loud = defineTool({
+    name: "loud",
+    description: "",
+    input: z.object({}),
+    run: () => {
+      if (answer instanceof Error) throw answer;
+      return answer;
+    },
+  });
+  const ledger = testLedger();
+  const events: Record<string, unknown>[] = [];
+  const { message } = await runTools(
+    {
+      ledger,
+      bot: defineBot({ name: "ada", model: scriptedModel(), tools: [loud] }),
+      frozen: new Set(["loud"]),
+      turn: await accepted(ledger, "t"),
+      step: 1,
+      wrote: [],
+      resumed: false,
+      signal: new AbortController().signal,
+      onCall: (type, _call, data) => type === "tool.finished" && events.push(data),
+    },
+    [{ id: "c", name: "loud", arguments: "{}" }],
+  );
+  const [result] = message.role === "tool" ? message.results : [];
+  return { text: result?.text ?? "", finished: events[0] ?? {} };
+}
+
+test("D4: an answer is cut at a character of any width, says to model and host how much is missing, and stays well-formed", async () => {
   for (let shift = 0; shift < 4; shift += 1) {
     const whole = "x".repeat(shift) + "😀".repeat(limits.toolResultBytesMax / 4 + 10);
-    const loud = defineTool({ name: "loud", description: "", input: z.object({}), run: () => whole });
-    const text = await loud.run({}, context);
-    const [, kept = "", cut, all] = /^([\s\S]*)\n\[cut: (\d+) of (\d+) bytes are left out\]$/.exec(text) ?? [];
-    assert.ok(Buffer.byteLength(text) <= limits.toolResultBytesMax && Buffer.byteLength(text) > limits.toolResultBytesMax - 100);
-    assert.ok(whole.startsWith(kept) && kept.isWellFormed());
-    assert.is(Buffer.byteLength(kept) + Number(cut), Number(all));
+    for (const answer of [whole, new Error(whole)]) {
+      const { text, finished } = await told(answer);
+      const [, kept = "", cut, all] = /^([\s\S]*)\n\[cut: (\d+) of (\d+) bytes are left out\]$/.exec(text) ?? [];
+      assert.ok(Buffer.byteLength(text) <= limits.toolResultBytesMax && Buffer.byteLength(text) > limits.toolResultBytesMax - 120);
+      assert.ok(whole.startsWith(kept) && kept.isWellFormed());
+      assert.is(Buffer.byteLength(kept) + Number(cut), Number(all));
+      assert.equal(finished, { tool: "loud", is_error: answer instanceof Error, cut_bytes: Number(cut) });
+    }
   }
-  const surrogate = defineTool({ name: "s", description: "", input: z.object({}), run: () => "a\ud800" });
-  assert.is(await surrogate.run({}, context), "a\ufffd");
+  const fits = "x".repeat(limits.toolResultBytesMax);
+  assert.equal(await told(fits), { text: fits, finished: { tool: "loud", is_error: false } });
+  assert.is((await told("a\ud800")).text, "a\ufffd");
 });
 
 test("bounds: what fits is untouched, what does not is cut within the bound", () => {
@@ -120,14 +163,14 @@ test("bounds: what fits is untouched, what does not is cut within the bound", ()
 test("a listing keeps whole lines within both limits and counts the rest", () => {
   const short = new Listing();
   for (let i = 0; i < limits.toolLinesMax + 5; i += 1) short.add(`${i}`);
-  assert.match(short.text("none", "files", ["[note]"]), /\n1999\n\[5 more files\]\n\[note\]$/);
+  assert.match(short.text("none", "files", "ask for fewer", ["[note]"]), /\n1999\n\[5 more files: ask for fewer\]\n\[note\]$/);
   const long = new Listing();
   for (let i = 0; i < 300; i += 1) long.add("日".repeat(100));
-  const text = long.text("none", "lines");
+  const text = long.text("none", "lines", "ask for fewer");
   assert.ok(Buffer.byteLength(text) <= limits.toolResultBytesMax);
   const kept = text.split("\n").length - 1;
-  assert.match(text, new RegExp(`\\[${300 - kept} more lines\\]$`));
-  assert.is(new Listing().text("none", "files"), "none");
+  assert.match(text, new RegExp(`\\[${300 - kept} more lines: ask for fewer\\]$`));
+  assert.is(new Listing().text("none", "files", ""), "none");
 });
 
 test.run();

@@ -101,7 +101,11 @@ function fileToolsSuite(name: string, root: () => Promise<MemoryFiles>, leave: (
     assert.match(long, /日\n\[lines 1 to 4 of 20; go on with offset 5\]$/);
     const endless = await run("read", { path: "endless.md" });
     assert.ok(Buffer.byteLength(endless) <= limits.toolResultBytesMax && endless.isWellFormed());
-    assert.match(endless, /\[cut: \d+ of 400000 bytes are left out\]\n\[lines 1 to 1 of 1\]$/);
+    assert.match(
+      endless,
+      /\[cut: \d+ of 400000 bytes are left out\]\n\[lines 1 to 1 of 1; line 1 is too long to be read whole, grep can search it\]$/,
+    );
+    assert.not.match(long, "too long");
   });
 
   test("read tells an empty file, a binary one, and one that is no UTF-8", async () => {
@@ -146,7 +150,11 @@ function fileToolsSuite(name: string, root: () => Promise<MemoryFiles>, leave: (
     const found = await run("grep", { pattern: "x" });
     const lines = found.split("\n");
     assert.ok(lines[0]?.endsWith("日…") && Buffer.byteLength(lines[0]) < 600);
-    assert.match(found, /\[1001 more matches\]$/);
+    assert.match(
+      found,
+      /\n\[1001 more matches: narrow the pattern, or name a folder or file in path\]\n\[lines that end with … are cut at 500 bytes: read gives a line whole, with its number as offset\]$/,
+    );
+    assert.not.match(await run("grep", { pattern: "x", path: "b.md" }), "…");
   });
 
   test("glob lists by pattern, hidden files too, and a name matches in every folder", async () => {
@@ -279,6 +287,11 @@ patterns("a pattern of exponential time ends in time and leaves the process free
     () => assert.unreachable("was not aborted"),
     (error) => assert.is(error, reason),
   );
+});
+patterns("glob counts what does not fit, and says how to get at it", async () => {
+  const files = Object.fromEntries(Array.from({ length: limits.toolLinesMax + 3 }, (_, i) => [`${i}.md`, ""]));
+  const { run } = await fill(worldOf(filesInMap()), files);
+  assert.match(await run("glob", { pattern: "*.md" }), /\.md\n\[3 more files: name a folder in the pattern\]$/);
 });
 patterns.run();
 

@@ -1,10 +1,12 @@
 /** `headfast worker` as a real process: how it ends. */
 import { writeFileSync } from "node:fs";
+import { limits } from "../../src/domain/limits.ts";
 import { Headfast } from "../../src/main.ts";
 import { botFolder, type RunningCli, runCli, startCli } from "../support/cli.ts";
 import { dropDatabase } from "../support/mongo.ts";
 import { mongoUrl, redisUrl, uniqueName } from "../support/services.ts";
 import { assert, suite } from "../support/suite.ts";
+import { tcpProxy } from "../support/tcp-proxy.ts";
 
 const test = suite("cli worker", { timeoutMs: 60_000 });
 const bots = botFolder("cli-worker");
@@ -22,10 +24,15 @@ test.after(async () => {
   await dropDatabase(namespace);
 });
 
-/** A worker that runs a turn which does not end. */
-async function hangingWorker(session: string, drainMs: string): Promise<RunningCli> {
-  const worker = startCli(["worker", "--config", bots.config, "--drain-ms", drainMs], { env });
+async function readyWorker(drainMs: string, redis = redisUrl()): Promise<RunningCli> {
+  const worker = startCli(["worker", "--config", bots.config, "--drain-ms", drainMs], { env: { ...env, HEADFAST_REDIS_URL: redis } });
   await worker.until(/"msg":"ready"/);
+  return worker;
+}
+
+/** A worker that runs a turn which does not end. */
+async function hangingWorker(session: string, drainMs: string, redis = redisUrl()): Promise<RunningCli> {
+  const worker = await readyWorker(drainMs, redis);
   await hf.turns.send({ bot: "strict", session, turnId: "t1", input: "wait" });
   await worker.until(/hanging/);
   return worker;
@@ -48,6 +55,33 @@ test("SIGTERM: nothing new is taken, what runs is drained, exit 0; the turn stay
   assert.equal([state, turn.attemptsSpent, turn.crashes], ["queued", 0, 0]);
   await hf.turns.cancel({ session: "s:term", turnId: "t1" });
 });
+
+/** What a busy machine may need to deliver a signal and end a process. */
+const processMs = 2_000;
+
+for (const how of ["refused", "silent"] as const) {
+  test(`SIGTERM while Redis is away (${how}): exit 0 within the drain time, the grace and ${processMs} ms, also with a turn that runs`, async () => {
+    const [proxy, drainMs, session] = [await tcpProxy(redisUrl()), 300, `s:${how}`];
+    try {
+      const busy = await hangingWorker(session, `${drainMs}`, proxy.url);
+      const idle = await readyWorker(`${drainMs}`, proxy.url);
+      await proxy.cut(how);
+      const asked = performance.now();
+      for (const { child } of [idle, busy]) child.kill("SIGTERM");
+      for (const { code, signal, stdout } of await Promise.all([idle.ended, busy.ended])) {
+        assert.equal([code, signal], [0, null], stdout);
+        assert.match(stdout, /"msg":"stopped/);
+      }
+      const ms = performance.now() - asked;
+      assert.ok(ms < drainMs + limits.closeGraceMs + processMs, `${ms} ms`);
+    } finally {
+      await proxy.close();
+    }
+    const { turn, state } = await hf.turns.get({ session, turnId: "t1" });
+    assert.equal([state, turn.attemptsSpent, turn.crashes], ["queued", 0, 0]);
+    await hf.turns.cancel({ session, turnId: "t1" });
+  });
+}
 
 test("a second signal ends at once with 1", async () => {
   const worker = await hangingWorker("s:twice", "60000");

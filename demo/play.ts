@@ -118,7 +118,7 @@ async function keptUp(stage: Stage, say: Say, asked: Promise<number>): Promise<v
   const { services, namespace, memory, records, workers } = stage;
   const lines = [
     `export HEADFAST_REDIS_URL=${withoutPassword(services.redis.url)} HEADFAST_MONGO_URL=${withoutPassword(services.mongo.url)} HEADFAST_NAMESPACE=${namespace}`,
-    "npx headfast session ls          # then: session show, turn, inbox, dead-letter, doctor",
+    "npm run headfast -- session ls   # then: session show, turn, inbox, dead-letter, doctor",
     `mongosh "$HEADFAST_MONGO_URL/${namespace}"`,
     'redis-cli -u "$HEADFAST_REDIS_URL" --scan',
   ];

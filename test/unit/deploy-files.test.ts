@@ -126,6 +126,12 @@ test("every step of the image is one of its script", () => {
   for (const step of steps) assert.match(read("scripts/image.sh"), new RegExp(`^  ${step}\\)$`, "m"));
 });
 
+test("who installs the package runs, and is asked about, no script of ours; packing builds", () => {
+  for (const name of ["preinstall", "install", "postinstall", "prepublish", "preprepare", "prepare", "postprepare"])
+    assert.is(scripts[name], undefined, name);
+  assert.is(scripts.prepack, "npm run build");
+});
+
 test("every npm script that CI calls exists, and CI lints, checks types and tests", () => {
   const ciRun = read(".ci/run");
   assert.equal(npmScriptsIn("npm run lint\nnpm test\nnpm run --silent a:b\nnpm ci\n"), ["lint", "test", "a:b"]);

@@ -15,6 +15,7 @@ import { HostTurns } from "./host/turns.ts";
 import { gitRepository } from "./memory/repository.ts";
 import { scriptedModel } from "./models/scripted.ts";
 import { openQueues } from "./queues/queues.ts";
+import { checkConnection, checkWorkerSettings } from "./settings.ts";
 import { openMongoStore } from "./store/store.ts";
 import { processName, realSystem } from "./system.ts";
 import { memoryQueues } from "./testing/memory-queues.ts";
@@ -131,12 +132,10 @@ interface Opened {
 async function open(connection: Connection): Promise<Opened> {
   const log = connection.logger ?? silentLogger;
   const system = connection.parts?.system ?? realSystem;
-  const namespace = checkNamespace(connection.namespace ?? "headfast");
+  const namespace = connection.namespace ?? "headfast";
   if ((connection.redis === undefined) !== (connection.mongo === undefined))
     throw new HeadfastError("configuration", "give both redis and mongo, or neither (everything in memory)");
   const inMemory = connection.redis === undefined;
-  checkUrl("redis", connection.redis, /^rediss?:\/\//u);
-  checkUrl("mongo", connection.mongo, /^mongodb(\+srv)?:\/\//u);
   const store =
     connection.parts?.store ??
     (inMemory ? memoryStore() : await openMongoStore({ url: connection.mongo as string, database: namespace, system, log }));
@@ -163,24 +162,8 @@ async function open(connection: Connection): Promise<Opened> {
   }
 }
 
-/** The URL is not shown: it may hold a password. */
-function checkUrl(name: "redis" | "mongo", url: string | undefined, scheme: RegExp): void {
-  if (url === undefined || (typeof url === "string" && scheme.test(url))) return;
-  throw new HeadfastError(
-    "configuration",
-    `${name} must be a URL that begins with ${name === "redis" ? "redis:// or rediss://" : "mongodb:// or mongodb+srv://"}`,
-  );
-}
-
-function checkNamespace(namespace: string): string {
-  if (/^[a-z0-9][a-z0-9_-]{0,37}$/u.test(namespace)) return namespace;
-  throw new HeadfastError("configuration", `namespace ${JSON.stringify(namespace)} must be 1 to 38 of a-z, 0-9, _ and -`);
-}
-
 /** The number of shards is stored once; a process that wants another one refuses to start (rule 16). */
 async function agreedShards(store: Store, wanted: number | undefined): Promise<number> {
-  if (wanted !== undefined && (!Number.isInteger(wanted) || wanted < 1 || wanted > 1024))
-    throw new HeadfastError("configuration", `shards must be a whole number from 1 to 1024, got ${wanted}`);
   const standing = Number(await store.settings.once("shards", String(wanted ?? 1)));
   if (wanted !== undefined && standing !== wanted)
     throw new HeadfastError(
@@ -214,6 +197,7 @@ export class Headfast {
 
   /** Host and worker in one process. Without URLs everything is in memory. */
   static async start(options: Connection & WorkerSettings): Promise<Headfast> {
+    checkWorkerSettings("Headfast.start", options);
     const opened = await open(options);
     try {
       const worker = await runWorker(opened, options);
@@ -226,7 +210,8 @@ export class Headfast {
 
   /** A host alone: sends, waits, operates. */
   static async connect(options: Connection): Promise<Headfast> {
-    if (options?.redis === undefined && options?.parts === undefined)
+    checkConnection("Headfast.connect", options);
+    if (options.redis === undefined && options.parts === undefined)
       throw new HeadfastError(
         "configuration",
         "Headfast.connect needs the URLs of redis and mongo; in memory a host needs its worker beside it: Headfast.start",
@@ -258,6 +243,7 @@ export interface RunningWorker {
 }
 
 export async function startWorker(options: Connection & WorkerSettings): Promise<RunningWorker> {
+  checkWorkerSettings("startWorker", options);
   const opened = await open(options);
   try {
     const worker = await runWorker(opened, options);
@@ -276,10 +262,6 @@ export async function startWorker(options: Connection & WorkerSettings): Promise
 
 async function runWorker({ ledger, queues, log }: Opened, settings: WorkerSettings): Promise<Worker> {
   const { bots, concurrency = 64, observeEveryMs = 0 } = settings;
-  if (!Array.isArray(bots) || bots.some((bot) => typeof bot?.attemptsMax !== "number"))
-    throw new HeadfastError("configuration", "bots must be a list of what defineBot gives");
-  if (!Number.isInteger(concurrency) || concurrency < 1)
-    throw new HeadfastError("configuration", `concurrency must be a whole number from 1 on, got ${concurrency}`);
   const worker = new Worker({ ledger, queues, bots, log, concurrency, observeEveryMs });
   await worker.start();
   return worker;
@@ -288,6 +270,7 @@ async function runWorker({ ledger, queues, log }: Opened, settings: WorkerSettin
 // ── for the command line ───────────────────────────────────────────────────────────────────────────
 
 export { activationsKnown, inspectRedis, type RedisInspection, type SessionAhead, sessionsAhead } from "./queues/inspect.ts";
+export { addressFault } from "./settings.ts";
 export { inspectMongo, type MongoInspection } from "./store/inspect.ts";
 
 /** The Memory Repository in a folder, for a look from outside. */

@@ -16,7 +16,7 @@ const signals = ["SIGTERM", "SIGINT"] as const;
 async function work(call: Call): Promise<ExitCode> {
   const { options } = call;
   const place = requiredPlace(call);
-  const concurrency = options.whole("concurrency", { min: 1, max: 10_000 }) ?? 64;
+  const concurrency = options.whole("concurrency", { min: 1, max: limits.concurrencyMax }) ?? 64;
   const drainMs = options.whole("drain-ms", { min: 0 }) ?? limits.drainMs;
   const observeEveryMs = options.whole("observe-every-ms", { min: 0 }) ?? 0;
   const log = jsonLog();

@@ -38,7 +38,7 @@ export function checkTurnRequest(value: unknown): TurnRequest {
   };
   if (given.user !== undefined) request.user = checkUser(given.user);
   if (given.deliverTo !== undefined) request.deliverTo = checkId("deliverTo", given.deliverTo);
-  if (given.traceparent !== undefined) request.traceparent = checkText("traceparent", given.traceparent, 256);
+  if (given.traceparent !== undefined) request.traceparent = checkTraceparent(given.traceparent);
   const unknown = Object.keys(given).find((key) => !turnFields.has(key));
   if (unknown !== undefined)
     throw new HeadfastError("invalid_input", `a turn has no field ${JSON.stringify(unknown)}; it has ${[...turnFields].join(", ")}`, {
@@ -65,6 +65,22 @@ export function checkText(field: string, value: unknown, bytesMax: number): stri
       data: { field, bytes, bytesMax },
     });
   return text;
+}
+
+/** W3C Trace Context, level 1: version, trace id, parent id, flags; a later version may add to it. Zeros name nothing. */
+const traceparentForm = /^(?!ff)([0-9a-f]{2})-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?$/u;
+
+function checkTraceparent(value: unknown): string {
+  const text = checkText("traceparent", value, 256);
+  const [, version, more] = traceparentForm.exec(text) ?? [];
+  if (version !== undefined && (version !== "00" || more === undefined)) return text;
+  throw new HeadfastError(
+    "invalid_input",
+    "traceparent must be a W3C trace context, 00-<trace id>-<parent id>-<flags>; leave out what is none",
+    {
+      data: { field: "traceparent" },
+    },
+  );
 }
 
 function checkUser(value: unknown): User {

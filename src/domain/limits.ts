@@ -148,6 +148,12 @@ export const limits = {
   /** Paths of a manifest in one document: at 200 bytes each far below 16 MB, uncompressed too. */
   statePathsPerDocument: 20_000,
 
+  /**
+   * How long a send may take: a webhook handler must answer its platform. A driver that waits on a frozen server finds out
+   * in 18 s; the caller is told before, and sends again.
+   */
+  sendMsMax: 10_000,
+
   // ── queues ───────────────────────────────────────────────────────────────────────────────────
   /** The turn that wakes a session is named in its activation while it is this small, in UTF-16 units: it saves a read. */
   headCharsMax: 1_024,
@@ -209,6 +215,10 @@ export const limits = {
   sessionsRememberedMax: 50_000,
   /** A turn open for so long is worth an operator's look, where `doctor` is told nothing else. */
   stuckMs: 5 * 60_000,
+  /** Shards of one namespace: each costs every worker two blocking connections. */
+  shardsMax: 1_024,
+  /** Sessions that run at the same time in one process. */
+  concurrencyMax: 10_000,
   /** Rows of one listing. */
   listMax: 1_000,
 } as const;

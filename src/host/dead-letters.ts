@@ -1,6 +1,6 @@
 /** Dead letters: turns that failed for good, whole, with what led there, ready to be replayed. A view of the log (rule 12). */
 import { type Cause, HeadfastError } from "../domain/errors.ts";
-import { type BotName, checkId, type SessionId, type TurnId } from "../domain/ids.ts";
+import { type BotName, checkBotName, checkId, type SessionId, type TurnId } from "../domain/ids.ts";
 import { limits } from "../domain/limits.ts";
 import {
   type Actor,
@@ -15,6 +15,7 @@ import {
 import type { Ledger, Queues } from "../domain/ports.ts";
 import type { Attempt, Turn } from "../domain/records.ts";
 import { bestEffort } from "./best-effort.ts";
+import { actorOf, checkOptions, discardOptions, letterOptions, replayOptions } from "./options.ts";
 import type { HostSessions } from "./sessions.ts";
 
 export interface DeadLetter {
@@ -60,9 +61,12 @@ export class HostDeadLetters {
     this.#sessions = sessions;
   }
 
-  /** Oldest first. */
+  /** Oldest first; at most `limit`, 1 to 1,000, 100 where absent. @throws `invalid_input`, `invalid_id` */
   async list(filter: { bot?: BotName; session?: SessionId; limit?: number } = {}): Promise<DeadLetter[]> {
-    const limit = Math.min(filter.limit ?? 100, limits.listMax);
+    checkOptions("deadLetters.list", letterOptions, filter);
+    if (filter.bot !== undefined) checkBotName(filter.bot);
+    if (filter.session !== undefined) checkId("session", filter.session);
+    const limit = filter.limit ?? 100;
     const letters: DeadLetter[] = [];
     for (let shard = 0; shard < this.#queues.shards && letters.length < limit; shard += 1) {
       if (filter.session !== undefined && this.#queues.shardOf(filter.session) !== shard) continue;
@@ -85,9 +89,10 @@ export class HostDeadLetters {
 
   /**
    * Opens the turn's next generation: at the tail, or at the head when asked. Twice, by anybody, is one replay.
-   * @throws `dead_letter_not_found`
+   * @param options who and why are kept with the turn's next generation. @throws `dead_letter_not_found`, `invalid_input`
    */
   async replay(session: SessionId, turnId: TurnId, options: { position?: "tail" | "head" } & Partial<Actor> = {}): Promise<Replay> {
+    checkOptions("deadLetters.replay", replayOptions, options);
     const owner = await requireOwner(this.#ledger, checkId("session", session));
     const dead = await this.#deadOrReplayed(session, turnId);
     if ("replayed" in dead) return { ...nameOf(dead.replayed), already: true, inRedis: await this.#enqueue(dead.replayed) };
@@ -98,6 +103,7 @@ export class HostDeadLetters {
 
   /** The letter is done with. @throws `dead_letter_not_found` */
   async discard(session: SessionId, turnId: TurnId, options: Partial<Actor> = {}): Promise<void> {
+    checkOptions("deadLetters.discard", discardOptions, options);
     const owner = await requireOwner(this.#ledger, checkId("session", session));
     const dead = await deadTurn(this.#ledger, owner, checkId("turnId", turnId));
     await discardLetter(this.#ledger, owner, dead, actorOf(options));
@@ -165,10 +171,6 @@ export class HostDeadLetters {
   async #forget({ session, turnId, generation }: Turn): Promise<void> {
     await bestEffort(() => this.#queues.letters.remove(session, turnId, generation));
   }
-}
-
-function actorOf({ by, why }: Partial<Actor>): Actor {
-  return { by: by ?? "operator", ...(why === undefined ? {} : { why }) };
 }
 
 function nameOf({ session, turnId, generation, number }: Turn): Pick<Turn, "session" | "turnId" | "generation" | "number"> {

@@ -11,6 +11,7 @@ import type { Ledger, Queues } from "../domain/ports.ts";
 import { sha256, toolsFrom } from "../domain/prefix.ts";
 import type { Checkpoint, Entry, Ownership, Turn } from "../domain/records.ts";
 import { bestEffort } from "./best-effort.ts";
+import { actorOf, actorOptions, checkOptions, claimOptions, listOptions, transcriptOptions } from "./options.ts";
 
 export interface SessionView {
   owner: Ownership;
@@ -45,6 +46,7 @@ export class HostSessions {
   /** Claims a fresh session for a bot; the same claim again is harmless. @throws `ownership_conflict` naming the owner */
   async claim(session: SessionId, bot: BotName, more: { role?: string; provenance?: string; parent?: SessionId } = {}): Promise<Ownership> {
     checkId("session", session);
+    checkOptions("sessions.claim", claimOptions, more);
     if (more.parent !== undefined) await requireOwner(this.#ledger, checkId("parent", more.parent));
     return claimSession(this.#ledger, session, checkBotName(bot), more);
   }
@@ -60,31 +62,38 @@ export class HostSessions {
     return { owner, checkpoint, seq, turns, open, state };
   }
 
-  /** Newest activity first. */
+  /** Newest activity first; at most `limit`, 1 to 1,000, 100 where absent. @throws `invalid_input` */
   async list(filter: { bot?: BotName; limit?: number } = {}): Promise<Ownership[]> {
+    checkOptions("sessions.list", listOptions, filter);
     return this.#ledger.store.ownership.list({
       ...(filter.bot === undefined ? {} : { bot: checkBotName(filter.bot) }),
-      limit: Math.min(filter.limit ?? 100, limits.listMax),
+      limit: filter.limit ?? 100,
     });
   }
 
-  /** Gives the session to another bot (I5): clears the persona snapshot; what is queued stays queued. */
+  /**
+   * Gives the session to another bot (I5): clears the persona snapshot; what is queued stays queued.
+   * @param actor who, and why: both are kept in the log. @throws `session_not_found`, `invalid_id`, `invalid_input`
+   */
   async reown(session: SessionId, to: BotName, actor: Actor): Promise<Ownership> {
-    const owner = await requireOwner(this.#ledger, checkId("session", session));
-    const standing = await reownSession(this.#ledger, owner, checkBotName(to), actor);
+    checkId("session", session);
+    checkBotName(to);
+    checkOptions("sessions.reown", actorOptions, actor);
+    const owner = await requireOwner(this.#ledger, session);
+    const standing = await reownSession(this.#ledger, owner, to, actorOf(actor));
     this.#queues.events.signal(session);
     await bestEffort(() => this.#queues.wake(session));
     return standing;
   }
 
-  /** Entries after the cursor (a seq), in order. */
+  /** Entries after the cursor (a seq), in order; at most `limit`, 1 to 1,000, 200 where absent. @throws `session_not_found`, `invalid_input` */
   async transcript(
     session: SessionId,
     options: { after?: number; limit?: number } = {},
   ): Promise<{ entries: Entry[]; cursor: number; more: boolean }> {
+    checkOptions("sessions.transcript", transcriptOptions, options);
     const owner = await requireOwner(this.#ledger, checkId("session", session));
-    const after = options.after ?? 0;
-    const limit = Math.min(options.limit ?? limits.logBatchMax, limits.listMax);
+    const { after = 0, limit = limits.logBatchMax } = options;
     const entries = await this.#ledger.store.log.read(owner.session, after + 1, limit);
     return { entries, cursor: entries.at(-1)?.seq ?? after, more: entries.length === limit };
   }

@@ -7,6 +7,7 @@ import { cancelTurn, latestGeneration, requireOwner, turnState } from "../domain
 import type { Ledger, Queues, TurnEvent } from "../domain/ports.ts";
 import type { Outcome, Turn } from "../domain/records.ts";
 import { bestEffort } from "./best-effort.ts";
+import { checkOptions, waitOptions } from "./options.ts";
 import { type Ended, endedOf, TurnWatch } from "./turn-watch.ts";
 
 /** A turn as a host names it later. */
@@ -27,7 +28,10 @@ export interface Sent {
   /** The same turnId was accepted before: this is that turn. */
   duplicate: boolean;
   outcome?: Outcome;
-  /** False where Redis did not take it within 250 ms: it is acknowledged all the same, and the reconciler adds it. */
+  /**
+   * False where Redis did not take it within 250 ms: it is acknowledged all the same, and the reconciler adds it. True where
+   * nothing is left to be taken: the turn has ended.
+   */
   inRedis: boolean;
 }
 
@@ -44,11 +48,16 @@ export class HostTurns {
 
   /**
    * Accepts a turn: once this resolves, it has exactly one outcome, whatever fails (I4, I13). Sending the same turnId
-   * again is harmless and answers `duplicate`. Claims an unknown session for the bot.
+   * again is harmless and answers `duplicate`. Claims an unknown session for the bot. Ends within `limits.sendMsMax` (10 s),
+   * whatever the servers do; after `store_unavailable` the turn may or may not have been accepted, and sending the same
+   * again settles it.
    * @throws `invalid_id`, `invalid_input`, `input_too_large`, `ownership_conflict`, `turn_id_reused`, `store_unavailable`
    */
   async send(request: TurnRequest): Promise<Sent> {
-    const checked = checkTurnRequest(request);
+    return this.#promptly(this.#accept(checkTurnRequest(request)));
+  }
+
+  async #accept(checked: TurnRequest): Promise<Sent> {
     const remembered = this.#lastNumbers.get(checked.session);
     const owner = await claimSession(this.#ledger, checked.session, checked.bot, {}, remembered !== undefined);
     const fresh = freshTurn(this.#ledger, checked, 0);
@@ -62,9 +71,12 @@ export class HostTurns {
 
   /**
    * Resolves with the outcome; follows a re-owned turn to its next generation.
-   * @param options `timeoutMs`: give up waiting (the turn goes on). @throws `wait_timeout`, `turn_not_found`
+   * @param options `timeoutMs`: give up waiting after so many milliseconds (the turn goes on); absent: wait without end.
+   * @throws `wait_timeout`, `turn_not_found`, `session_not_found`, `invalid_input`
    */
   async wait(turn: TurnName, options: { timeoutMs?: number; signal?: AbortSignal } = {}): Promise<Ended> {
+    checkName(turn);
+    checkOptions("turns.wait", waitOptions, options);
     const began = this.#ledger.system.monotonic();
     const watch = await this.#patiently(() => this.#watch(turn), options);
     const { timeoutMs } = options;
@@ -78,6 +90,7 @@ export class HostTurns {
 
   /** What happens to the turn, from now on; ends with exactly one of `turn.done`, `turn.dead`, `turn.cancelled`. */
   async *events(turn: TurnName): AsyncGenerator<TurnEvent> {
+    checkName(turn);
     const watch = await this.#watch(turn);
     try {
       yield* watch.events();
@@ -88,7 +101,8 @@ export class HostTurns {
 
   /** Its state, and its outcome where it has one. @throws `turn_not_found` */
   async get(name: TurnName): Promise<{ turn: Turn; state: "queued" | "running" | "retrying" | "ended"; ended?: Ended }> {
-    const owner = await requireOwner(this.#ledger, checkId("session", name.session));
+    checkName(name);
+    const owner = await requireOwner(this.#ledger, name.session);
     const turn = await this.#find(name);
     const state = await turnState(this.#ledger, owner, turn);
     return state.state === "ended" ? { turn, state: "ended", ended: endedOf(turn, state.entry) } : { turn, state: state.state };
@@ -99,7 +113,8 @@ export class HostTurns {
    * next step. One that has an outcome keeps it.
    */
   async cancel(name: TurnName): Promise<{ outcome: Outcome | null }> {
-    const owner = await requireOwner(this.#ledger, checkId("session", name.session));
+    checkName(name);
+    const owner = await requireOwner(this.#ledger, name.session);
     const turn = await this.#find(name);
     const cancelled = await cancelTurn(this.#ledger, owner, turn, "user");
     this.#queues.events.signal(turn.session);
@@ -109,6 +124,22 @@ export class HostTurns {
       await this.#queues.promote(turn.session); // one that waits for a back-off goes on at once
     });
     return { outcome: cancelled.outcome };
+  }
+
+  /** What was begun goes on behind a caller who was told that it takes too long. */
+  async #promptly(sending: Promise<Sent>): Promise<Sent> {
+    const done = new AbortController();
+    const late = this.#ledger.system.sleep(limits.sendMsMax, done.signal).then(() => null);
+    try {
+      const sent = await Promise.race([sending, late]);
+      if (sent !== null) return sent;
+    } finally {
+      done.abort(null);
+    }
+    throw new HeadfastError(
+      "store_unavailable",
+      `MongoDB did not answer within ${limits.sendMsMax / 1000} s; the turn may or may not have been accepted, send it again with the same turnId`,
+    );
   }
 
   async #again(standing: Turn, inputSha256: string): Promise<Sent> {
@@ -122,7 +153,7 @@ export class HostTurns {
     const turn = await latestGeneration(this.#ledger, standing.session, standing.turnId, standing.generation);
     const state = await turnState(this.#ledger, await requireOwner(this.#ledger, turn.session), turn);
     const sent = { ...nameOf(turn), number: turn.number, duplicate: true };
-    if (state.state === "ended") return { ...sent, state: "ended", outcome: state.entry.outcome ?? "dead", inRedis: false };
+    if (state.state === "ended") return { ...sent, state: "ended", outcome: state.entry.outcome ?? "dead", inRedis: true };
     return { ...sent, state: state.state, inRedis: await this.#enqueue(turn) }; // duplicates heal (rule 14)
   }
 
@@ -154,16 +185,12 @@ export class HostTurns {
   }
 
   async #watch(name: TurnName): Promise<TurnWatch> {
-    checkId("session", name.session);
     const turn = await this.#find(name);
     return TurnWatch.open(this.#ledger, this.#queues, turn);
   }
 
   async #find(name: TurnName): Promise<Turn> {
-    checkId("turnId", name.turnId);
     if (name.generation === undefined) return latestGeneration(this.#ledger, name.session, name.turnId);
-    if (!Number.isSafeInteger(name.generation) || name.generation < 0)
-      throw new HeadfastError("invalid_input", "generation must be a whole number from 0 on", { data: { field: "generation" } });
     const turn = await this.#ledger.store.turns.byId(name.session, name.turnId, name.generation);
     if (turn !== undefined) return turn;
     throw new HeadfastError(
@@ -184,6 +211,16 @@ export class HostTurns {
     const [oldest] = this.#lastNumbers.keys();
     if (oldest !== undefined) this.#lastNumbers.delete(oldest);
   }
+}
+
+/** @throws `invalid_input`, `invalid_id` */
+function checkName(name: TurnName): void {
+  if (name === null || typeof name !== "object")
+    throw new HeadfastError("invalid_input", "a turn is named by an object { session, turnId, generation? }");
+  checkId("session", name.session);
+  checkId("turnId", name.turnId);
+  if (name.generation !== undefined && (!Number.isSafeInteger(name.generation) || name.generation < 0))
+    throw new HeadfastError("invalid_input", "generation must be a whole number from 0 on", { data: { field: "generation" } });
 }
 
 function nameOf(turn: Turn): Required<TurnName> {

@@ -227,11 +227,11 @@ export class Documents<T extends object> {
     });
   }
 
-  async #call<R>(what: string, work: () => Promise<R>): Promise<R> {
+  async #call<R>(what: "find" | "insert" | "update" | "upsert", work: () => Promise<R>): Promise<R> {
     try {
       return await work();
     } catch (error) {
-      throw storeError(error, `${what} in ${this.#shape.collection}`);
+      throw storeError(error, `${what} in ${this.#shape.collection}`, what !== "find");
     }
   }
 }

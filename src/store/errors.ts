@@ -65,23 +65,26 @@ export function isDuplicateKey(error: unknown): boolean {
   return (error instanceof MongoServerError || error instanceof RefusedWrite) && error.code === duplicateKey;
 }
 
-/** What the driver threw while `what` was done. Ours pass through. */
-export function storeError(error: unknown, what: string): HeadfastError {
+/** What the driver threw while `what` was done. Ours pass through. `wrote`: it may have been applied all the same. */
+export function storeError(error: unknown, what: string, wrote = false): HeadfastError {
   if (error instanceof HeadfastError) return error;
   const code = codeOf(error);
-  return new HeadfastError(code, `MongoDB, ${what}: ${meanings[code] ?? "the call failed"}${detailOf(error)}`, {
+  const meaning = code === "store_unavailable" && wrote ? uncertain : (meanings[code] ?? "the call failed");
+  return new HeadfastError(code, `MongoDB, ${what}: ${meaning}${detailOf(error)}`, {
     cause: error,
     data: { operation: what },
   });
 }
 
 const meanings: Partial<Record<ErrorCode, string>> = {
-  store_unavailable: "no answer from a primary, or no majority in time; the write may or may not have been applied",
+  store_unavailable: "no answer from a primary in time",
   configuration: "refused by the configuration; check HEADFAST_MONGO_URL, the user and its rights",
   input_too_large: "the document is larger than MongoDB's 16 MiB",
   document_invalid: "the value cannot be stored",
   closed: "the client was closed",
 };
+
+const uncertain = "no answer from a primary, or no majority, in time; the write may or may not have been applied";
 
 function codeOf(wrapped: unknown): ErrorCode {
   const error = unwrapped(wrapped);

@@ -26,7 +26,7 @@ test("a checked request has exactly the fields given, and every text well-formed
     input: "a\ud83d",
     user: { id: "u", name: "\udc4d" },
     deliverTo: "d",
-    traceparent: "t",
+    traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
   };
   assert.equal(checkTurnRequest(given), { ...given, input: "a\ufffd", user: { id: "u", name: "\ufffd" } });
   assert.equal(Object.keys(checkTurnRequest({ bot: "ada", session: "s", turnId: "1", input: "x", user: undefined })), [

@@ -39,16 +39,33 @@ for (const [what, wrong, message] of bots) {
 }
 
 test("bots that defineBot did not make, URLs of the wrong kind, a host without URLs, and one URL of two", async () => {
-  assert.match(
-    await refused(() => Headfast.start({ bots: [{ name: "ada", model }] } as never)),
-    /bots must be a list of what defineBot gives/,
-  );
+  assert.match(await refused(() => Headfast.start({ bots: [{ name: "ada", model }] } as never)), /bots.0: is not what defineBot gives/);
   const redis = await refused(() => Headfast.connect({ redis: "http://u:secret@x", mongo: "mongodb://127.0.0.1:1" }));
   assert.match(redis, /redis must be a URL that begins with redis:\/\//);
   assert.not.match(redis, /secret/);
   assert.match(await refused(() => Headfast.connect({ redis: "redis://127.0.0.1:1", mongo: "foo" })), /mongo must be a URL/);
   assert.match(await refused(() => Headfast.connect({})), /needs the URLs of redis and mongo/);
   assert.match(await refused(() => Headfast.start({ bots: [], redis: "redis://127.0.0.1:1" })), /both redis and mongo/);
+});
+
+test("settings of a program without types: each by its name, before anything is opened", async () => {
+  const wrong: [unknown, RegExp][] = [
+    [undefined, /Headfast\.start: give an object/],
+    [null, /give an object/],
+    [{}, /bots: must be a list of what defineBot gives/],
+    [{ bots: [null] }, /bots\.0: is not what defineBot gives/],
+    [{ bots: [], redisUrl: "redis://127.0.0.1:1" }, /redisUrl/],
+    [{ bots: [], concurrency: 0 }, /concurrency/],
+    [{ bots: [], drainMs: Number.NaN }, /drainMs/],
+    [{ bots: [], observeEveryMs: -1 }, /observeEveryMs/],
+    [{ bots: [], shards: 1.5 }, /shards/],
+    [{ bots: [], namespace: "Not A Name" }, /namespace "Not A Name" must be 1 to 38/],
+    [{ bots: [], redis: 6379, mongo: "mongodb://127.0.0.1:1" }, /redis/],
+  ];
+  for (const [given, message] of wrong) assert.match(await refused(() => Headfast.start(given as never)), message, JSON.stringify(given));
+  assert.match(await refused(() => Headfast.connect(undefined as never)), /Headfast\.connect: give an object/);
+  for (const redis of ["redis://", "redis://h:99999", "redis://h/nine", "redis://h a"])
+    assert.match(await refused(() => Headfast.connect({ redis, mongo: "mongodb://127.0.0.1:1" })), /redis must be a URL/, redis);
 });
 
 test.run();

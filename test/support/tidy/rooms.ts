@@ -14,6 +14,7 @@ const everything = ["*"];
 export const rooms: Readonly<Record<string, Room>> = {
   "src/index.ts": { rooms: everything, packages: [] },
   "src/main.ts": { rooms: everything, packages: ["node:"] },
+  "src/settings.ts": { rooms: ["src/domain"], packages: [] },
   "src/system.ts": { rooms: ["src/domain"], packages: ["node:"] },
   "src/prefix.ts": { rooms: ["src/domain", "src/models"], packages: [] },
   "src/domain": { rooms: [], packages: ["node:assert", "node:crypto"] },

@@ -35,6 +35,8 @@ async function takeBaseline(assembly: Assembly, conversation: Conversation, bot:
   await hearBaseline(assembly, conversation, bot); // before the persona is read: an edit in between is told, not swallowed
   const persona = await readPersona(bot.memory);
   if (persona.state === "not_ready" && owner.baseline === 0) return; // still open, nothing new (I6)
+  for (const warning of (persona.state === "ready" && persona.warnings) || [])
+    assembly.log.warn({ session: owner.session, bot: bot.name }, `PERSONA.md: ${warning}`);
   const frozen = await freeze(assembly, owner, bot, persona, new Date(system.now()).toISOString());
   await store.ownership.freeze(owner.session, { bot: checkpoint.bot, ownerEpoch: checkpoint.ownerEpoch, from: owner.baseline }, frozen);
   const standing = await store.ownership.get(owner.session); // what won is used by everybody

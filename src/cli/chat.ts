@@ -1,4 +1,5 @@
 /** `headfast chat`: a conversation in the terminal or over a pipe, one line a turn. */
+import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -56,6 +57,8 @@ async function castOf(call: Call, durableIn: string | undefined): Promise<Cast> 
       "bot_not_found",
       `without a config there is only the bot ${JSON.stringify(trialName)}; ${JSON.stringify(named)} needs --config`,
     );
+  if (folder !== undefined && !existsSync(resolve(call.io.cwd, folder)))
+    throw new UsageError(`--memory ${folder}: there is no such folder`);
   const memory =
     folder === undefined ? exampleMemory(call.io.env, durableIn) : { path: resolve(call.io.cwd, folder), dispose: () => undefined };
   const bot = trialBot(trialName, memory.path);

@@ -7,7 +7,7 @@ import type { Output } from "./output.ts";
 export const exit = {
   ok: 0,
   failed: 1,
-  /** The command line itself is wrong. */
+  /** The command line, the config or where the services are is wrong. */
   usage: 2,
   /** What was asked for is not there; a listing is empty. */
   nothing: 3,

@@ -37,10 +37,28 @@ export function botNamed(bots: readonly Bot[], name: string): Bot {
 
 async function load(path: string): Promise<readonly Bot[]> {
   try {
-    return await botsOf((await import(pathToFileURL(path).href)) as Record<string, unknown>, path);
+    return await ended(
+      import(pathToFileURL(path).href).then((module) => botsOf(module as Record<string, unknown>, path)),
+      path,
+    );
   } catch (error) {
     if (error instanceof HeadfastError) throw error;
     throw new HeadfastError("configuration", `${path}: ${reasonOf(error)}`, { cause: error });
+  }
+}
+
+/** A config that awaits what nothing will settle would end the process without a word. */
+async function ended<T>(loading: Promise<T>, path: string): Promise<T> {
+  let idle = (): void => undefined;
+  const never = new Promise<never>((_, reject) => {
+    const message = `${path}: its bots never came: it awaits a promise that nothing will settle`;
+    idle = () => reject(new HeadfastError("configuration", message));
+  });
+  process.once("beforeExit", idle);
+  try {
+    return await Promise.race([loading, never]);
+  } finally {
+    process.off("beforeExit", idle);
   }
 }
 

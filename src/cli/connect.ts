@@ -1,9 +1,10 @@
 /** Where Redis and MongoDB are, for one call, and a host on them. */
 import { HeadfastError } from "../domain/errors.ts";
 import type { Logger } from "../domain/ports.ts";
-import { type Connection, Headfast } from "../main.ts";
+import { addressFault, type Connection, Headfast } from "../main.ts";
 import type { Call } from "./command.ts";
-import type { Output } from "./output.ts";
+import { type Output, shown } from "./output.ts";
+import { UsageError } from "./usage.ts";
 
 export interface Place {
   redis: string;
@@ -11,11 +12,20 @@ export interface Place {
   namespace: string;
 }
 
-/** From the options, else from the environment; undefined where neither names a service. @throws `services_missing` where only one is named */
+/**
+ * From the options, else from the environment; undefined where neither names a service.
+ * @throws `services_missing` where only one is named; {UsageError} naming the option or variable that is wrong
+ */
 export function placeOf({ options, io }: Pick<Call, "options" | "io">): Place | undefined {
   const redis = options.text("redis") ?? (io.env.HEADFAST_REDIS_URL || undefined);
   const mongo = options.text("mongo") ?? (io.env.HEADFAST_MONGO_URL || undefined);
   const namespace = options.text("namespace") ?? (io.env.HEADFAST_NAMESPACE || "headfast");
+  const fault = addressFault({ redis, mongo, namespace });
+  if (fault !== undefined) {
+    const { field, why } = fault;
+    const variable = field === "namespace" ? "HEADFAST_NAMESPACE" : `HEADFAST_${field.toUpperCase()}_URL`;
+    throw new UsageError(`${options.text(field) === undefined ? variable : `--${field}`} ${why}`);
+  }
   if (redis !== undefined && mongo !== undefined) return { redis, mongo, namespace };
   if (redis === undefined && mongo === undefined) return undefined;
   const missing = redis === undefined ? "--redis (or HEADFAST_REDIS_URL)" : "--mongo (or HEADFAST_MONGO_URL)";
@@ -51,7 +61,7 @@ export function connectionOf(call: Call): Connection {
 export function remarks(out: Output): Logger {
   const remark = (data: Record<string, unknown>, message: string): void => {
     const detail = [data.bot, data.session, data.code, data.error].filter((part) => typeof part === "string").join(", ");
-    out.remark(`headfast: warning: ${message}${detail === "" ? "" : ` (${detail})`}`);
+    out.remark(`headfast: warning: ${message}${detail === "" ? "" : ` (${shown(detail)})`}`);
   };
   return { debug: () => undefined, info: () => undefined, warn: remark, error: remark };
 }

@@ -2,7 +2,7 @@
 import type { DeadLetter } from "../host/dead-letters.ts";
 import { type Call, type Command, type ExitCode, exit } from "./command.ts";
 import { withHost } from "./connect.ts";
-import { fields, shownLines, table } from "./output.ts";
+import { fields, shownIndented, table } from "./output.ts";
 import { redacted, redactedAttempts, redactedCause } from "./redact.ts";
 import { limitOf, operator } from "./session.ts";
 import { attemptsText } from "./turn.ts";
@@ -59,7 +59,7 @@ function letterText(letter: DeadLetter): string {
     ],
   ]);
   const cause = `${letter.cause.code}: ${letter.cause.message}${letter.cause.stack === undefined ? "" : `\n${letter.cause.stack}`}`;
-  return [head, attemptsText(letter.attempts), shownLines(cause), shownLines(`> ${letter.input}`)]
+  return [head, attemptsText(letter.attempts), shownIndented("", cause), shownIndented("> ", letter.input, "> ")]
     .filter((part) => part !== "")
     .join("\n\n");
 }

@@ -3,19 +3,23 @@ import { limits } from "../domain/limits.ts";
 import type { Bot, MemoryRepository } from "../domain/ports.ts";
 import { type Check, failedBy } from "./doctor-check.ts";
 
-/** One after the other: a look costs what a `git status` costs. */
+/** One after the other: a look costs what a `git status` costs. What is the same of several bots is said once. */
 export async function checkBots(bots: readonly Bot[]): Promise<Check[]> {
-  const checks: Check[] = [];
-  for (const bot of bots) {
-    if (bot.memory === null) checks.push({ check: `memory of ${bot.name}`, status: "ok", detail: "this bot has no Memory Repository" });
-    else checks.push(...(await checkMemory(bot.name, bot.memory)));
+  const told = new Map<string, Check>();
+  for (const { name, memory } of bots) {
+    for (const { check: subject, ...found } of await checkBot(memory)) {
+      const key = JSON.stringify([subject, found]);
+      const same = told.get(key);
+      told.set(key, { check: same === undefined ? `${subject} of ${name}` : `${same.check}, ${name}`, ...found });
+    }
   }
-  return checks;
+  return [...told.values()];
 }
 
-async function checkMemory(bot: string, memory: MemoryRepository): Promise<Check[]> {
-  const look = await checkLook(`memory of ${bot}`, memory);
-  return look.status === "ok" ? [look, await checkPersona(`persona of ${bot}`, memory)] : [look];
+async function checkBot(memory: MemoryRepository | null): Promise<Check[]> {
+  if (memory === null) return [{ check: "memory", status: "ok", detail: "this bot has no Memory Repository" }];
+  const look = await checkLook("memory", memory);
+  return look.status === "ok" ? [look, await checkPersona("persona", memory)] : [look];
 }
 
 async function checkLook(check: string, memory: MemoryRepository): Promise<Check> {
@@ -43,6 +47,9 @@ async function checkLook(check: string, memory: MemoryRepository): Promise<Check
   }
 }
 
+const personaAdvice =
+  "new sessions freeze it like this: mend PERSONA.md (docs/persona.md says what is kept), or leave it where it is meant";
+
 async function checkPersona(check: string, memory: MemoryRepository): Promise<Check> {
   try {
     const persona = await memory.persona();
@@ -52,10 +59,12 @@ async function checkPersona(check: string, memory: MemoryRepository): Promise<Ch
       return {
         check,
         status: "degraded",
-        detail: "PERSONA.md is empty or absent: new sessions freeze an empty persona",
+        detail: ["PERSONA.md is empty or absent: new sessions freeze an empty persona", ...(persona.warnings ?? [])].join("; "),
         advice: "write the persona below PERSONA.md's front matter before sessions begin",
       };
-    return { check, status: "ok", detail: `${bytes} of ${limits.personaBytesMax} bytes` };
+    const detail = `${bytes} of ${limits.personaBytesMax} bytes`;
+    if (persona.warnings === undefined) return { check, status: "ok", detail };
+    return { check, status: "degraded", detail: `${detail}; ${persona.warnings.join("; ")}`, advice: personaAdvice };
   } catch (error) {
     return failedBy(check, error, "mend PERSONA.md: new sessions wait for it");
   }

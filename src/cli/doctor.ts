@@ -76,8 +76,9 @@ function verdictOf(checks: readonly Check[]): "ok" | "degraded" | "failed" {
 
 function textOf({ out: { colors } }: Call, verdict: string, checks: readonly Check[]): string {
   const paint = { ok: colors.green, degraded: colors.yellow, failed: colors.red, skipped: colors.dim };
-  const width = Math.max(...checks.map(({ check }) => check.length));
-  const lines = checks.flatMap(({ check, status, code, detail, advice }) => {
+  const width = Math.max(...checks.map(({ check }) => shown(check).length));
+  const lines = checks.flatMap(({ check: subject, status, code, detail, advice }) => {
+    const check = shown(subject);
     const line = `${paint[status](status.padEnd(8))}  ${check.padEnd(width)}  ${code === undefined ? "" : `${code}: `}${shown(detail)}`;
     return advice === undefined ? [line] : [line, `${" ".repeat(width + 12)}→ ${shown(advice)}`];
   });

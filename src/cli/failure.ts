@@ -2,7 +2,7 @@
 import { asHeadfastError, type ErrorCode } from "../domain/errors.ts";
 import { type ExitCode, exit } from "./command.ts";
 import type { Io } from "./io.ts";
-import { snake } from "./output.ts";
+import { shown, snake } from "./output.ts";
 import { redacted } from "./redact.ts";
 
 const exitCodes: Partial<Record<ErrorCode, ExitCode>> = {
@@ -10,6 +10,7 @@ const exitCodes: Partial<Record<ErrorCode, ExitCode>> = {
   invalid_id: exit.usage,
   input_too_large: exit.usage,
   services_missing: exit.usage,
+  configuration: exit.usage,
   session_not_found: exit.nothing,
   turn_not_found: exit.nothing,
   dead_letter_not_found: exit.nothing,
@@ -21,7 +22,7 @@ export function tellFailure(error: unknown, io: Io, json: boolean): ExitCode {
   const ours = asHeadfastError(error);
   const message = redacted(ours.message);
   if (json) io.stdout.write(`${JSON.stringify({ error: JSON.parse(redacted(JSON.stringify(snake(ours.toJSON())))) as unknown })}\n`);
-  else io.stderr.write(`headfast: ${ours.code}: ${message.replace(/\s*\n\s*/gu, " ")}\n`);
+  else io.stderr.write(`headfast: ${ours.code}: ${shown(message.replace(/\s*\n\s*/gu, " "))}\n`);
   if (io.env.HEADFAST_DEBUG === "1") io.stderr.write(`${redacted(stacksOf(error))}\n`);
   return exitCodes[ours.code] ?? exit.failed;
 }

@@ -1,15 +1,13 @@
 /** `headfast inbox`: facts that a session is told at the bottom of its next turn. Nothing here starts a turn. */
 import { type Call, type Command, type ExitCode, exit } from "./command.ts";
 import { withHost } from "./connect.ts";
-import { shownLines } from "./output.ts";
+import { shownIndented } from "./output.ts";
 
 async function list(call: Call): Promise<ExitCode> {
   const [session = ""] = call.args;
   const items = await withHost(call, (hf) => hf.inbox.list(session));
   call.out.answer(items, () =>
-    items.length === 0
-      ? "the inbox is empty"
-      : items.map(({ id, text }) => shownLines(`${id}: ${text.replaceAll("\n", "\n  ")}`)).join("\n"),
+    items.length === 0 ? "the inbox is empty" : items.map(({ id, text }) => shownIndented(`${id}: `, text)).join("\n"),
   );
   return items.length === 0 ? exit.nothing : exit.ok;
 }

@@ -44,7 +44,7 @@ function snakeKey(key: string): string {
   return key.replace(/[A-Z]/gu, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** Controls that could move a terminal's cursor or hide text; a newline and a tab stay where `lines` asks for it. */
+/** Controls that could move a terminal's cursor or hide text; a newline and a tab stay in text of several lines. */
 const controls = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** Foreign text on one line, harmless to a terminal. */
@@ -61,6 +61,11 @@ export function shownLines(text: string): string {
 
 function escaped(character: string): string {
   return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
+}
+
+/** A label and foreign text of any number of lines: those behind the first stand indented, so that none passes for ours. */
+export function shownIndented(label: string, text: string, indent = "  "): string {
+  return `${label}${shownLines(text).replaceAll("\n", `\n${indent}`)}`;
 }
 
 /** A cell longer than this would tear every row apart; `--json` has it whole. */

@@ -5,8 +5,9 @@ import type { Entry, Ownership, Turn } from "../domain/records.ts";
 import type { SessionView } from "../host/sessions.ts";
 import type { Headfast } from "../main.ts";
 import { type Call, type Command, type ExitCode, exit } from "./command.ts";
+import { configuredBots } from "./config-file.ts";
 import { withHost } from "./connect.ts";
-import { fields, shownLines, table } from "./output.ts";
+import { fields, shown, shownIndented, table } from "./output.ts";
 import { redactedCause } from "./redact.ts";
 
 /** Who acts, unless `--by` says it. */
@@ -61,11 +62,11 @@ async function row(hf: Headfast, owner: Ownership): Promise<Row> {
 
 async function show(call: Call): Promise<ExitCode> {
   const [session = ""] = call.args;
-  const shown = await withHost(call, async (hf) => {
+  const seen = await withHost(call, async (hf) => {
     const view = await hf.sessions.get(session);
-    return { view, openTurns: await hf.sessions.openTurns(session), inbox: await hf.inbox.list(session) };
+    return { view, openTurns: await hf.sessions.openTurns(session), inbox: (await hf.inbox.list(session)).length };
   });
-  call.out.answer(viewOf(shown.view, shown.openTurns, shown.inbox.length), () => viewText(shown.view, shown.openTurns, shown.inbox.length));
+  call.out.answer(viewOf(seen.view, seen.openTurns, seen.inbox), () => viewText(seen.view, seen.openTurns, seen.inbox));
   return exit.ok;
 }
 
@@ -131,17 +132,23 @@ async function reown(call: Call): Promise<ExitCode> {
   const [session = ""] = call.args;
   const to = call.options.required("to");
   const actor = { by: operator(call), why: call.options.required("why") };
-  const { before, owner } = await withHost(call, async (hf) => ({
-    before: (await hf.sessions.get(session)).owner.ownerEpoch,
-    owner: await hf.sessions.reown(session, to, actor),
-  }));
+  const served = await configuredBots(call);
+  const { before, owner, known } = await withHost(call, async (hf) => {
+    const before = (await hf.sessions.get(session)).owner.ownerEpoch;
+    const known = served?.some(({ name }) => name === to) ?? (await hf.sessions.list({ bot: to, limit: 1 })).length > 0;
+    return { before, known, owner: await hf.sessions.reown(session, to, actor) };
+  });
   const { bot, ownerEpoch } = owner;
   const changed = ownerEpoch !== before;
   call.out.answer({ session, bot, ownerEpoch, changed, ...actor }, () =>
     changed
-      ? `the session belongs to ${bot} now (owner epoch ${ownerEpoch}); its prefix is taken anew with the next turn`
-      : `the session belongs to ${bot} already; nothing changed`,
+      ? `the session belongs to ${shown(bot)} now (owner epoch ${ownerEpoch}); its prefix is taken anew with the next turn`
+      : `the session belongs to ${shown(bot)} already; nothing changed`,
   );
+  if (!known)
+    call.out.remark(
+      `headfast: warning: ${served === undefined ? "no session belonged to" : "the config has no"} bot ${JSON.stringify(to)}: is a worker running that serves it? The session's turns wait until one is`,
+    );
   return exit.ok;
 }
 
@@ -155,7 +162,10 @@ async function verify(call: Call): Promise<ExitCode> {
 async function transcript(call: Call): Promise<ExitCode> {
   const [session = ""] = call.args;
   const after = call.options.whole("after", { min: 0 }) ?? 0;
-  const { entries, cursor, more } = await withHost(call, (hf) => hf.sessions.transcript(session, { after, limit: limitOf(call) }));
+  const { entries, cursor, more } = await withHost(call, async (hf) => {
+    const read = await hf.sessions.transcript(session, { after, limit: limitOf(call) });
+    return { ...read, entries: await Promise.all(read.entries.map((entry) => withReplay(hf, entry))) };
+  });
   const page = { entries: entries.map((entry) => ({ ...entry, cause: entry.cause && redactedCause(entry.cause) })), cursor, more };
   call.out.answer({ session, ...page }, () => {
     const rest = more ? [`(more: --after ${cursor})`] : [];
@@ -164,35 +174,56 @@ async function transcript(call: Call): Promise<ExitCode> {
   return entries.length === 0 ? exit.nothing : exit.ok;
 }
 
-/** One entry for people: what was said, by whom, and what it decided. */
-function entryText(entry: Entry): string {
+type ShownEntry = Entry & { replay: NonNullable<Turn["replay"]> | null };
+
+/** With who had the turn run again, where it starts as another generation. */
+async function withReplay(hf: Headfast, entry: Entry): Promise<ShownEntry> {
+  const { session, turn, step } = entry;
+  if (turn === null || turn.generation === 0 || (step ?? 1) > 1) return { ...entry, replay: null };
+  const replayed = await hf.internals.ledger.store.turns.byId(session, turn.turnId, turn.generation);
+  return { ...entry, replay: replayed?.replay ?? null };
+}
+
+/** One entry for people: what was said, by whom, and what it decided. Nothing foreign begins a line of its own. */
+function entryText(entry: ShownEntry): string {
+  const { seq, kind, at } = entry;
   const turn =
-    entry.turn === null ? "" : ` turn ${entry.turn.turnId}${entry.turn.generation > 0 ? `, generation ${entry.turn.generation}` : ""}`;
+    entry.turn === null
+      ? ""
+      : ` turn ${shown(entry.turn.turnId)}${entry.turn.generation > 0 ? `, generation ${entry.turn.generation}` : ""}`;
   const outcome = entry.outcome === null ? "" : ` → ${entry.outcome}`;
-  const cause = entry.cause === null ? [] : [`  ${entry.cause.code}: ${entry.cause.message}`];
-  const who = entry.by === null ? [] : [`  by ${entry.by}${entry.why === null ? "" : `: ${entry.why}`}`];
-  const head = `#${entry.seq} ${entry.kind}${turn}${outcome}  ${entry.at}`;
-  return shownLines([head, ...cause, ...who, ...entry.messages.flatMap(messageLines)].join("\n"));
+  const cause = entry.cause === null ? [] : [shownIndented(`  ${entry.cause.code}: `, entry.cause.message, "    ")];
+  const who = entry.by === null ? [] : [byLine(owned[kind] ?? "by", entry.by, entry.why, entry.checkpoint.bot)];
+  const replay = entry.replay === null ? [] : [byLine("replayed by", entry.replay.by, entry.replay.why)];
+  return [`#${seq} ${kind}${turn}${outcome}  ${at}`, ...cause, ...who, ...replay, ...entry.messages.flatMap(messageLines)].join("\n");
+}
+
+/** What an entry of an operator did, before who did it. */
+const owned: Partial<Record<Entry["kind"], string>> = { reowned: "given to", discarded: "discarded by", next: "put to the head by" };
+
+function byLine(did: string, by: string, why: string | null, bot = ""): string {
+  const what = did === "given to" ? `${did} ${shown(bot)} by` : did;
+  return shownIndented(`  ${what} ${shown(by)}`, why === null ? "" : `: ${why}`, "    ");
 }
 
 function messageLines(message: Entry["messages"][number]): string[] {
   switch (message.role) {
     case "user":
       return message.blocks.map((block) =>
-        indented(block.type === "input" ? (block.user?.name ?? block.user?.id ?? "user") : block.type, block.text),
+        said(block.type === "input" ? (block.user?.name ?? block.user?.id ?? "user") : block.type, block.text),
       );
     case "assistant":
       return [
-        ...(message.text === "" ? [] : [indented("bot", message.text)]),
-        ...message.toolCalls.map((call) => indented("calls", `${call.name} ${call.arguments}`)),
+        ...(message.text === "" ? [] : [said("bot", message.text)]),
+        ...message.toolCalls.map((call) => said("calls", `${call.name} ${call.arguments}`)),
       ];
     default:
-      return message.results.map((result) => indented(result.isError ? "tool error" : "tool", result.text));
+      return message.results.map((result) => said(result.isError ? "tool error" : "tool", result.text));
   }
 }
 
-function indented(who: string, text: string): string {
-  return `  ${who}: ${text.replaceAll("\n", "\n    ")}`;
+function said(who: string, text: string): string {
+  return shownIndented(`  ${shown(who)}: `, text, "    ");
 }
 
 export const sessionCommands: readonly Command[] = [

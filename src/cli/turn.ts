@@ -3,7 +3,7 @@ import type { Turn } from "../domain/records.ts";
 import type { Ended } from "../host/turn-watch.ts";
 import { type Call, type Command, type ExitCode, exit } from "./command.ts";
 import { withHost } from "./connect.ts";
-import { fields, shownLines, table } from "./output.ts";
+import { fields, shownIndented, shownLines, table } from "./output.ts";
 import { redactedAttempts, redactedCause } from "./redact.ts";
 
 function nameOf({ args, options }: Call): { session: string; turnId: string; generation?: number } {
@@ -34,6 +34,7 @@ function turnView({
   input,
   user,
   deliverTo,
+  replay,
   acceptedAt,
   attempts,
   attemptsSpent,
@@ -50,6 +51,7 @@ function turnView({
     input,
     user: user ?? null,
     deliverTo: deliverTo ?? null,
+    replay: replay ?? null,
     acceptedAt,
     attempts,
     attemptsSpent,
@@ -72,11 +74,14 @@ function turnText(turn: Turn, state: string, ended: Ended | undefined): string {
     ["state", ended === undefined ? state : `${ended.outcome}${ended.reason === null ? "" : ` (${ended.reason})`}`],
     ["accepted", turn.acceptedAt],
     ["user", turn.user?.name ?? turn.user?.id],
-    ["attempts", turn.attemptsSpent],
+    ...(turn.replay === undefined
+      ? []
+      : [["replayed by", `${turn.replay.by}${turn.replay.why === null ? "" : `: ${turn.replay.why}`}`] as const]),
+    ["attempts spent", turn.attemptsSpent],
     ["crashes", turn.crashes],
   ]);
   const said = ended === undefined ? [] : [ended.cause === null ? ended.text : `${ended.cause.code}: ${ended.cause.message}`];
-  return [lines, attemptsText(turn.attempts), shownLines(`> ${turn.input}`), ...said.map(shownLines)]
+  return [lines, attemptsText(turn.attempts), shownIndented("> ", turn.input, "> "), ...said.map((text) => shownIndented("  ", text))]
     .filter((part) => part !== "")
     .join("\n\n");
 }

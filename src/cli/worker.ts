@@ -22,8 +22,8 @@ async function work(call: Call): Promise<ExitCode> {
   const log = jsonLog();
   dieOnBugs(log);
   const stop = asked(log);
-  const bots = await requiredBots(call);
   stop.whileStarting(true);
+  const bots = await requiredBots(call);
   const hf = await Headfast.start({ ...place, bots, concurrency, drainMs, observeEveryMs, logger: portLogger(log) });
   stop.whileStarting(false);
   await readiness(hf, stop.signal);

@@ -3,7 +3,8 @@ import type { BotName, SessionId, TurnId } from "./ids.ts";
 import type { AssistantMessage, Message, Usage, User } from "./messages.ts";
 import type { MemoryState } from "./records.ts";
 
-export type Persona = { state: "ready"; body: string } | { state: "not_ready"; reason: string };
+/** `warnings`: what was odd about PERSONA.md and what was done about it, for the operator; absent where nothing was. */
+export type Persona = { state: "ready"; body: string; warnings?: readonly string[] } | { state: "not_ready"; reason: string };
 export type Look = { state: "ready"; seen: MemoryState } | { state: "not_ready"; reason: string };
 
 export interface MemoryRepository {

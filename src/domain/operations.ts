@@ -143,9 +143,12 @@ export async function rollForward(ledger: Ledger, owner: Ownership, tail: Tail):
   const { bot, ownerEpoch, owed } = tail.checkpoint;
   if (owner.ownerEpoch < ownerEpoch) await ledger.store.ownership.rollForward(owner.session, { bot, ownerEpoch });
   if (owed === null) return;
-  const next = await placeNextGeneration(ledger, await closedTurn(ledger, owner.session, owed.turnId, owed.generation), owner.lastNumber);
-  await toHead(ledger, owner, next.turn, { by: "re-own" });
+  const closed = await closedTurn(ledger, owner.session, owed.turnId, owed.generation);
+  const next = await placeNextGeneration(ledger, closed, owner.lastNumber, byReown);
+  await toHead(ledger, owner, next.turn, byReown);
 }
+
+const byReown: Actor = { by: "re-own" };
 
 async function closedTurn(ledger: Ledger, session: SessionId, turnId: TurnId, generation: number): Promise<Turn> {
   const turn = await ledger.store.turns.byId(session, turnId, generation);
@@ -157,7 +160,7 @@ async function closedTurn(ledger: Ledger, session: SessionId, turnId: TurnId, ge
   return turn;
 }
 
-async function placeNextGeneration(ledger: Ledger, dead: Turn, lastKnown: number): Promise<Accepted> {
+async function placeNextGeneration(ledger: Ledger, dead: Turn, lastKnown: number, { by, why }: Actor): Promise<Accepted> {
   const { bot, session, turnId, input, user, deliverTo, traceparent } = dead;
   const request = {
     bot,
@@ -168,7 +171,8 @@ async function placeNextGeneration(ledger: Ledger, dead: Turn, lastKnown: number
     ...(deliverTo && { deliverTo }),
     ...(traceparent && { traceparent }),
   };
-  return placeTurn(ledger, freshTurn(ledger, request, dead.generation + 1), Math.max(lastKnown, dead.number));
+  const fresh = { ...freshTurn(ledger, request, dead.generation + 1), replay: { by, why: why ?? null } };
+  return placeTurn(ledger, fresh, Math.max(lastKnown, dead.number));
 }
 
 /** Puts a turn to the head by an entry; until it stands, the turn waits at its number (rule 4). */
@@ -225,7 +229,9 @@ export async function replayLetter(
   actor: Actor,
 ): Promise<Replayed> {
   const before = await ledger.store.turns.byId(owner.session, dead.turn.turnId, dead.turn.generation + 1);
-  const { turn, duplicate } = before ? { turn: before, duplicate: true } : await placeNextGeneration(ledger, dead.turn, owner.lastNumber);
+  const { turn, duplicate } = before
+    ? { turn: before, duplicate: true }
+    : await placeNextGeneration(ledger, dead.turn, owner.lastNumber, actor);
   if (position === "head") await toHead(ledger, owner, turn, actor);
   await ledger.store.turns.clearLetter(owner.session, dead.turn.number);
   return { turn, already: duplicate }; // of several at once, one insert was first (I4)

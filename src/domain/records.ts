@@ -71,6 +71,8 @@ export interface Turn {
   user?: User;
   deliverTo?: string;
   traceparent?: string;
+  /** Of a later generation: who asked for it, and why. */
+  replay?: { by: string; why: string | null };
   /** ISO 8601, for people; the order never depends on it. */
   acceptedAt: string;
   /** Random per insert: after a lost answer, "mine" is success. */

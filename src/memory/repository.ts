@@ -24,8 +24,6 @@ export interface GitRepositoryOptions {
   /** For caches of this machine's workers; default: a folder of this user below the system's temporary folder. */
   stateFolder?: string;
   system: System;
-  /** Hears what was odd about PERSONA.md. */
-  warn?: (message: string) => void;
 }
 
 /** A real folder with a `.git`, and what is kept for it between looks. */
@@ -65,8 +63,7 @@ class GitRepository {
     const bytes = await readPersona(opened.root);
     if (bytes === null) return { state: "ready", body: "" };
     const { body, warnings } = splitPersona(bytes);
-    for (const warning of warnings) this.#options.warn?.(`PERSONA.md: ${warning}`);
-    return { state: "ready", body };
+    return { state: "ready", body, ...(warnings.length > 0 && { warnings }) };
   }
 
   async look(): Promise<Look> {

@@ -34,6 +34,7 @@ export const turnsShape: Shape<Turn> = {
     user: ["user", optional(object<User>({ id: ["id", text], name: ["name", optional(text)] }))],
     deliverTo: ["deliver_to", optional(text)],
     traceparent: ["traceparent", optional(text)],
+    replay: ["replay", optional(object<NonNullable<Turn["replay"]>>({ by: ["by", text], why: ["why", nullable(text)] }))],
     acceptedAt: ["accepted_at", text],
     writer: ["writer", text],
     attempts: ["attempts", listOf(attempt)],

@@ -91,6 +91,15 @@ test("a second signal ends at once with 1", async () => {
   assert.is((await worker.ended).code, 1);
 });
 
+test("SIGTERM while the config is still loading ends the worker at once with 0", async () => {
+  const slow = bots.file("slow.mjs");
+  writeFileSync(slow, `console.error("loading"); export const bots = () => new Promise(() => setInterval(() => undefined, 1_000));\n`);
+  const worker = startCli(["worker", "--config", slow], { env });
+  await worker.until(/loading/);
+  worker.child.kill("SIGTERM");
+  assert.is((await worker.ended).code, 0);
+});
+
 test("a worker whose code leaves a rejection unhandled says so and ends with 1", async () => {
   const config = bots.file("broken.mjs");
   writeFileSync(

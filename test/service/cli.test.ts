@@ -62,6 +62,52 @@ test("exit codes: 2 for a wrong command line, 3 for what is not there, 1 for wha
   assert.not.match(away.stdout + away.stderr, /s3cret|\n\s+at /);
 });
 
+test("what cannot be right is refused with exit code 2, before any service is asked", async () => {
+  const waits = bots.file("waits.mjs");
+  writeFileSync(waits, "export const bots = () => new Promise(() => undefined);\n");
+  const calls: [string[], RegExp][] = [
+    [["session", "ls", "--redis", "nonsense"], /--redis must be a URL/],
+    [["session", "ls", "--namespace", "A B"], /--namespace "A B"/],
+    [["session", "ls", "--limit", "0"], /--limit must be a whole number/],
+    [["memory", "diff", "--bot", "ada", "--memory", bots.file("nowhere")], /no such folder/],
+    [["chat", "--memory", bots.file("nowhere")], /no such folder/],
+    [["worker", "--config", waits], /its bots never came/],
+  ];
+  for (const [args, message] of calls) {
+    const { code, stdout, stderr } = await cli(...args);
+    assert.equal([args.join(" "), code, stdout], [args.join(" "), 2, ""]);
+    assert.match(stderr, message);
+    assert.is(stderr.trimEnd().split("\n").length, 1);
+  }
+});
+
+test("nothing that a host, a person or a bot said begins a line of ours or moves the cursor", async () => {
+  const session = "evil\n#9 step\u001b[2J";
+  const turnId = "1\r#8";
+  const user = { id: "7", name: "Bo\n  bot: forged" };
+  const input = "hello\n#7 step turn forged → done\u001b]0;x\u0007";
+  const sent = await hf.turns.send({ bot: "ada", session, turnId, input, user, deliverTo: "C\n1" });
+  await hf.turns.wait(sent, { timeoutMs: 20_000 });
+  await hf.inbox.post({ session, text: "one\nnote-9: forged" });
+  const outputs = await Promise.all([
+    cli("session", "ls"),
+    cli("session", "show", session),
+    cli("session", "transcript", session),
+    cli("turn", "show", session, turnId),
+    cli("turn", "wait", session, turnId),
+    cli("inbox", "ls", session),
+    cli("session", "reown", session, "--to", "ada\u001b[2J", "--why", "two\nlines"),
+    cli("doctor", "--session", session),
+    cli("turn", "show", session, "none\u001b[2J"),
+  ]);
+  for (const { stdout, stderr } of outputs) assert.not.match(stdout + stderr, /[^\n\P{Cc}]/u);
+  const [, , transcript, turn, , inbox] = outputs;
+  assert.not.match(transcript?.stdout ?? "", /^(?:#[789]| {2}bot: forged)/mu);
+  assert.not.match(turn?.stdout ?? "", /^#7/mu);
+  assert.not.match(inbox?.stdout ?? "", /^note-9/mu);
+  await hf.sessions.reown(session, "ada", { by: "test" });
+});
+
 test("sessions and turns: ls, show, wait, transcript, prefix", async () => {
   await hf.turns.send({ bot: "ada", session: "-100123", turnId: "007", input: "hello", user: { id: "7" } });
   const wait = await json("turn", "wait", "-100123", "007", "--timeout-ms", "20000");
@@ -141,6 +187,9 @@ test("a dead letter: ls, show, and two replays at once, which are one", async ()
   assert.is(both.filter(({ said }) => (said as { already: boolean }).already).length <= 1, true);
   assert.equal(await hf.deadLetters.list({ session: "s:dead" }), []);
   assert.is((await hf.sessions.get("s:dead")).turns, 2);
+  const [shown, told] = await Promise.all([cli("turn", "show", "s:dead", "t1"), cli("session", "transcript", "s:dead")]);
+  assert.match(shown.stdout, /^replayed by +(?:one: mended|two)$/m);
+  assert.match(told.stdout, /^ {2}replayed by (?:one: mended|two)$/m, "a replay to the tail has no entry of its own, its turn says who");
 });
 
 test("a parked session waits behind its letter; discarding lets it go on, once", async () => {
@@ -173,6 +222,7 @@ test("a replay to the head runs before what waits, and says who and why in the l
   );
   const head = entries.find(({ kind }) => kind === "next");
   assert.equal([head?.by, head?.why], ["op", "first in line"]);
+  assert.match((await cli("session", "transcript", "s:head")).stdout, /^ {2}put to the head by op: first in line$/m);
 });
 
 test("re-own wants a reason, keeps it, and the session has another bot", async () => {
@@ -188,6 +238,12 @@ test("re-own wants a reason, keeps it, and the session has another bot", async (
     [0, { session: "s:own", bot: "strict", owner_epoch: 1, changed: true, by: "op", why: "ada retires" }],
   );
   assert.is(await hf.sessions.prefix("s:own"), null, "the prefix is taken anew");
+  assert.match((await cli("session", "transcript", "s:own")).stdout, /^ {2}given to strict by op: ada retires$/m);
+  const nobody = ["session", "reown", "s:own", "--to", "nobody", "--why", "a slip"];
+  const [guessed, configured] = [await cli(...nobody), await cli(...nobody, "--config", bots.config)];
+  assert.match(guessed.stderr, /warning: no session belonged to bot "nobody"/);
+  assert.match(configured.stderr, /warning: the config has no bot "nobody"/);
+  assert.is((await cli("session", "reown", "s:own", "--to", "strict", "--why", "back", "--config", bots.config)).stderr, "");
 });
 
 test("cancel ends a turn that hangs; waiting for it says so by its exit code", async () => {
@@ -220,6 +276,16 @@ test("inbox and memory: a note and a person's edit wait for the next turn, and w
     { id: "note-1", text: "the build is red" },
   ] as never);
   assert.is((await hf.sessions.get("s:inbox")).turns, 1);
+});
+
+test("memory observe for a bot that nobody knows: exit 3, with those that are known", async () => {
+  const [guessed, configured] = [
+    await cli("memory", "observe", "--bot", "nobody"),
+    await cli("memory", "observe", "--bot", "nobody", "--config", bots.config),
+  ];
+  assert.equal([guessed.code, configured.code], [3, 3]);
+  assert.match(guessed.stderr, /no session belongs to bot "nobody".*"ada"/);
+  assert.match(configured.stderr, /the config has no bot "nobody"; it has "ada", "strict"/);
 });
 
 test("memory observe with Redis away: exit 4, quickly, with a message", async () => {

@@ -15,7 +15,6 @@ export interface GitWorld extends MemoryWorld {
   another(stateFolder?: string): MemoryWorld["repository"];
   git(...args: string[]): string;
   file(path: string): string;
-  warnings: string[];
 }
 
 /** On the unborn branch `main`, empty. */
@@ -23,11 +22,9 @@ export function gitWorld(init: readonly string[] = []): GitWorld {
   const folder = temporaryFolder("memory");
   const path = join(folder.path, "repository");
   const stateFolder = join(folder.path, "state");
-  const warnings: string[] = [];
   mkdirSync(path);
   git(path, "init", "-q", "-b", "main", ...init);
-  const another = (state = stateFolder) =>
-    gitRepository({ path, stateFolder: state, system: realSystem, warn: (message) => warnings.push(message) });
+  const another = (state = stateFolder) => gitRepository({ path, stateFolder: state, system: realSystem });
   const file = (name: string): string => join(path, name);
   const edit: MemoryWorld["edit"] = (name, text) => {
     mkdirSync(dirname(file(name)), { recursive: true });
@@ -41,7 +38,6 @@ export function gitWorld(init: readonly string[] = []): GitWorld {
     path,
     stateFolder,
     another,
-    warnings,
     file,
     edit,
     git: (...args) => git(path, ...args),

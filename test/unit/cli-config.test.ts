@@ -85,4 +85,24 @@ test("services come from options before the environment, both or none", () => {
   assert.throws(() => placeOf(call({ mongo: "mongodb://x" })), /--redis \(or HEADFAST_REDIS_URL\) is missing/);
 });
 
+test("what cannot be the address of a service is refused by the option or variable that says it", () => {
+  const good = { redis: "redis://h", mongo: "mongodb://h" };
+  const wrong: [Record<string, string>, Record<string, string>, RegExp][] = [
+    [{ ...good, redis: "nonsense" }, {}, /^--redis must be a URL/],
+    [{ ...good, redis: "http://h" }, {}, /^--redis must be a URL/],
+    [{ ...good, redis: "redis://h:99999" }, {}, /^--redis must be a URL/],
+    [{ ...good, mongo: "mongodb:/h" }, {}, /^--mongo must be a URL/],
+    [{ redis: good.redis }, { HEADFAST_MONGO_URL: "h:27017" }, /^HEADFAST_MONGO_URL must be a URL/],
+    [{ mongo: good.mongo }, { HEADFAST_REDIS_URL: "u:s3cret@h" }, /^HEADFAST_REDIS_URL must be a URL/],
+    [{ ...good, namespace: "No Good" }, {}, /^--namespace "No Good" must be 1 to 38/],
+    [good, { HEADFAST_NAMESPACE: "x".repeat(39) }, /^HEADFAST_NAMESPACE /],
+  ];
+  for (const [options, env, message] of wrong)
+    assert.throws(
+      () => placeOf(call(options, env)),
+      (error: Error & { code: string }) =>
+        error.code === "invalid_input" && message.test(error.message) && !error.message.includes("s3cret"),
+    );
+});
+
 test.run();

@@ -1,7 +1,13 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { checkBots } from "../../src/cli/doctor-bots.ts";
 import type { Check } from "../../src/cli/doctor-check.ts";
 import { gitCheck, mongoChecks, redisChecks } from "../../src/cli/doctor-services.ts";
 import { waitingCheck } from "../../src/cli/doctor-sessions.ts";
 import type { WaitingSession } from "../../src/host/waiting.ts";
+import { defineBot } from "../../src/main.ts";
+import { scriptedModel } from "../../src/models/scripted.ts";
+import { git, temporaryFolder } from "../support/git.ts";
 import { assert, suite } from "../support/suite.ts";
 
 const test = suite("cli doctor");
@@ -86,6 +92,25 @@ test("a session that waits is told with its reason", () => {
     /2 attempts spent, last model_failed; it is tried again in 60 s/,
   );
   assert.match(waitingCheck({ ...one, session: "-1 x", parked: true }, true, 0).advice ?? "", '--session "-1 x"');
+});
+
+test("bots of one repository share its lines; a persona that is no UTF-8 is told with what became of it", async () => {
+  const folder = temporaryFolder("doctor-bots");
+  try {
+    git(folder.path, "init", "-q", "-b", "main");
+    writeFileSync(join(folder.path, "PERSONA.md"), "You are Ada.\n");
+    const bot = (name: string) => defineBot({ name, model: scriptedModel(), memory: folder.path });
+    const bots = [bot("ada"), bot("bob"), defineBot({ name: "eve", model: scriptedModel() })];
+    const told = async () => (await checkBots(bots)).map(({ check, status }) => [check, status]);
+    const none = ["memory of eve", "ok"];
+    assert.equal(await told(), [["memory of ada, bob", "ok"], ["persona of ada, bob", "ok"], none]);
+    writeFileSync(join(folder.path, "PERSONA.md"), Buffer.from([0x50, 0xff, 0xfe, 0x00, 0x51]));
+    assert.equal(await told(), [["memory of ada, bob", "ok"], ["persona of ada, bob", "degraded"], none]);
+    const [, persona] = await checkBots(bots);
+    assert.match(persona?.detail ?? "", /not UTF-8; each invalid sequence became U\+FFFD; the body holds NUL/);
+  } finally {
+    folder.remove();
+  }
 });
 
 test.run();

@@ -1,6 +1,6 @@
 import { tellFailure } from "../../src/cli/failure.ts";
 import type { Io } from "../../src/cli/io.ts";
-import { Output, shown, shownLines, snake, table } from "../../src/cli/output.ts";
+import { Output, shown, shownIndented, shownLines, snake, table } from "../../src/cli/output.ts";
 import { redacted } from "../../src/cli/redact.ts";
 import { HeadfastError } from "../../src/domain/errors.ts";
 import { assert, suite } from "../support/suite.ts";
@@ -38,6 +38,10 @@ test("foreign text moves no cursor and hides nothing", () => {
   assert.is(table(["A", "B"], [["x\ny", "1"]]), "A        B\nx\\u{a}y  1");
 });
 
+test("foreign text of several lines stands indented behind its label", () => {
+  assert.is(shownIndented("  Bo: ", "one\n#2 step\r\n\u001b[2K", "    "), "  Bo: one\n    #2 step\\u{d}\n    \\u{1b}[2K");
+});
+
 test("with --json one value on stdout and no remark, without it text and remarks apart", () => {
   const quiet = io();
   const json = new Output(quiet.io, true);
@@ -66,6 +70,7 @@ test("an error is one line without a stack, or one object; its code gives the ex
   });
   assert.equal(json.err, []);
   assert.is(tellFailure(new HeadfastError("invalid_id", "x"), io().io, false), 2);
+  assert.is(tellFailure(new HeadfastError("configuration", "x"), io().io, false), 2);
   assert.is(tellFailure(new HeadfastError("store_unavailable", "x"), io().io, false), 1);
   assert.is(tellFailure(new TypeError("x"), io().io, false), 1);
 });

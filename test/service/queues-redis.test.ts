@@ -1,7 +1,9 @@
 /** What holds on Redis alone: BullMQ's layout and deduplication that the queues rest on, leases, repair, takeover. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { FlowProducer } from "bullmq";
 import { limits } from "../../src/domain/limits.ts";
+import { PatientRedis } from "../../src/queues/connection.ts";
 import { activationsQueue, encodeId, shardOf, turnJobId, turnsQueue } from "../../src/queues/names.ts";
 import { eventually, gate, Stage, turn } from "../support/queue-records.ts";
 import { RedisWorld, skippingSystem } from "../support/redis-world.ts";
@@ -454,5 +456,16 @@ test(
     assert.is(error.code, "queue_unavailable");
   }),
 );
+
+test("cutting connections that have ended leaves no timer behind, so that a closed worker's process ends at once", async () => {
+  const client = new PatientRedis(redisUrl());
+  const copy = client.duplicate();
+  await Promise.all([client, copy].map((one) => once(one, "ready")));
+  await Promise.all([client, copy].flatMap((one) => [once(one, "end"), one.disconnect()]));
+  const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
+  const before = timers();
+  client.cut();
+  assert.is(timers(), before);
+});
 
 test.run();

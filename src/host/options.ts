@@ -15,11 +15,13 @@ export const timeoutOption = z.number().min(0).max(timerMsMax).optional();
 /** A place in a log, 0 before its first entry. */
 export const afterOption = z.int().min(0).optional();
 const actorFields = { by: z.string().min(1).max(limits.userNameBytesMax), why: z.string().max(limits.noteBytesMax) };
+/** Of a session or a bot: checked as the id it is, with the error that ids have. */
+const idOption = z.unknown();
 export const byOption = actorFields.by.optional();
 export const whyOption = actorFields.why.optional();
 
-export const listOptions = z.strictObject({ limit: limitOption, bot: z.string().optional() });
-export const letterOptions = z.strictObject({ limit: limitOption, bot: z.string().optional(), session: z.string().optional() });
+export const listOptions = z.strictObject({ limit: limitOption, bot: idOption });
+export const letterOptions = z.strictObject({ limit: limitOption, bot: idOption, session: idOption });
 export const transcriptOptions = z.strictObject({ after: afterOption, limit: limitOption });
 export const waitOptions = z.strictObject({ timeoutMs: timeoutOption, signal: signalOption });
 export const replayOptions = z.strictObject({ position: z.enum(["tail", "head"]).optional(), by: byOption, why: whyOption });
@@ -29,7 +31,7 @@ export const actorOptions = z.strictObject({ by: actorFields.by, why: whyOption 
 export const claimOptions = z.strictObject({
   role: z.string().max(limits.botNameBytesMax).optional(),
   provenance: z.string().max(limits.noteBytesMax).optional(),
-  parent: z.string().optional(),
+  parent: idOption,
 });
 
 /**

@@ -16,7 +16,7 @@ export const timeoutOption = z.number().min(0).max(timerMsMax).optional();
 export const afterOption = z.int().min(0).optional();
 const actorFields = { by: z.string().min(1).max(limits.userNameBytesMax), why: z.string().max(limits.noteBytesMax) };
 /** Of a session or a bot: checked as the id it is, with the error that ids have. */
-const idOption = z.unknown();
+const idOption = z.unknown().optional();
 export const byOption = actorFields.by.optional();
 export const whyOption = actorFields.why.optional();
 

@@ -1,4 +1,5 @@
 /** `npm test`: every test file in a process of its own, on services that are found or started for it. See `--help`. */
+import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -13,10 +14,11 @@ Files under test/unit and test/simulation need no services; for all others Redis
 Exit code: 0 all passed, 1 something failed, 2 no file has such a name.`;
 
 /**
- * Two files run at a time, in two lanes: those that start processes or servers of their own and measure how long something
- * takes, one by one, and beside them all others.
+ * Two files run at a time, in two lanes. One of them begins with the files that measure how long something takes while processes
+ * of theirs run, so that never two of these meet; then both take what is left, the long ones first.
  */
-const startsProcesses = /support\/rig|support\/cli|services\/launcher|demo\/run|image\.sh/;
+const timed = /support\/rig|services\/launcher|demo\/run|image\.sh/;
+const startsCommands = /support\/cli/;
 const fileMs = { short: 120_000, long: 600_000 };
 const exitMs = 5_000;
 
@@ -78,14 +80,23 @@ async function runAll(files: readonly string[], long: boolean): Promise<FileResu
 }
 
 async function runLanes(files: readonly string[], env: NodeJS.ProcessEnv, long: boolean): Promise<FileResult[]> {
-  const heavy = files.filter((file) => startsProcesses.test(readFileSync(join(root, file), "utf8")));
-  const light = files.filter((file) => !heavy.includes(file));
-  const lanes = heavy.length === 0 ? halves(light) : [heavy, light];
-  return (await Promise.all(lanes.map((lane) => runFiles(lane, env, long)))).flat();
+  const alone: string[] = [];
+  const commands: string[] = [];
+  const others: string[] = [];
+  for (const file of files) {
+    const text = readFileSync(join(root, file), "utf8");
+    (timed.test(text) ? alone : startsCommands.test(text) ? commands : others).push(file);
+  }
+  const shared = [...commands, ...others];
+  const all = commands.length > 0 ? { ...env, ...build() } : env;
+  const next = (): string | undefined => shared.shift();
+  return (await Promise.all([runFiles(() => alone.shift() ?? next(), all, long), runFiles(next, all, long)])).flat();
 }
 
-function halves(files: readonly string[]): string[][] {
-  return [0, 1].map((lane) => files.filter((_, n) => n % 2 === lane));
+/** Builds the command as its users have it; what tells the files that it is there. */
+function build(): NodeJS.ProcessEnv {
+  execFileSync("npm", ["run", "--silent", "build"], { stdio: "inherit" });
+  return { HEADFAST_TEST_BUILT: "1" };
 }
 
 /** What cannot run has failed: never a green run without services. */
@@ -100,9 +111,9 @@ function environment(long: boolean): NodeJS.ProcessEnv {
   return { ...Object.fromEntries(inherited), ...(long ? { HEADFAST_LONG: "1" } : {}) };
 }
 
-async function runFiles(files: readonly string[], env: NodeJS.ProcessEnv, long: boolean): Promise<FileResult[]> {
+async function runFiles(next: () => string | undefined, env: NodeJS.ProcessEnv, long: boolean): Promise<FileResult[]> {
   const results: FileResult[] = [];
-  for (const file of files) {
+  for (let file = next(); file !== undefined; file = next()) {
     const result = await runTestFile(file, { fileMs: long ? fileMs.long : fileMs.short, exitMs }, env);
     report(result);
     results.push(result);

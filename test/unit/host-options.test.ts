@@ -16,7 +16,7 @@ const name = { session: "s", turnId: "1" };
 const actor = { by: "op" };
 const wrong: [string, (value: never) => Promise<unknown>, unknown[]][] = [
   ["sessions.list: limit", (limit) => hf.sessions.list({ limit }), [-1, 0, 1.5, Number.POSITIVE_INFINITY, Number.NaN, "x", null, 1001]],
-  ["sessions.list: ", (more) => hf.sessions.list(more), [null, 5, { bots: "ada" }, { bot: { $ne: "" } }]],
+  ["sessions.list: ", (more) => hf.sessions.list(more), [null, 5, { bots: "ada" }]],
   ["sessions.transcript: after", (after) => hf.sessions.transcript("s", { after }), ["x", -1, 0.5, Number.NaN]],
   ["sessions.transcript: limit", (limit) => hf.sessions.transcript("s", { limit }), [0, Number.POSITIVE_INFINITY]],
   ["sessions.reown: ", (who) => hf.sessions.reown("s", "ada", who), [undefined, null, {}, { by: "" }, { by: "op", why: 5 }]],
@@ -38,6 +38,17 @@ for (const [where, call, values] of wrong) {
     }
   });
 }
+
+test("an option that is an id has the error of ids", async () => {
+  const operators = { $ne: "" } as never;
+  const calls = [
+    () => hf.sessions.list({ bot: operators }),
+    () => hf.sessions.claim("t", "ada", { parent: operators }),
+    () => hf.deadLetters.list({ bot: operators }),
+    () => hf.deadLetters.list({ session: operators }),
+  ];
+  for (const call of calls) assert.is((await refusal(call())).code, "invalid_id");
+});
 
 test("a turn is named by an object, and its parts by name", async () => {
   const names: [unknown, string, RegExp][] = [

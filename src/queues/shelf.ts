@@ -7,8 +7,8 @@ import type { RedisLink } from "./connection.ts";
 import { replyError } from "./errors.ts";
 import { shelfScript } from "./mailbox-scripts.ts";
 
-/** Operations in one script call: bounds how long Redis is held. */
-const operationsAtOnce = 64;
+/** Operations in one script call: bounds how long Redis is held, and lets it work while the answers before are read. */
+const operationsAtOnce = 16;
 /** How many ids one operation removes: far below what Lua can unpack. */
 const removedAtOnce = 1_000;
 
